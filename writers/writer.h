@@ -246,12 +246,13 @@ enum class EventKind : uint8_t {
   kRmaUnlock,
   kRmaSync,
   // Of files; the fields are named below.
-  kIoOpen,       ///< file, mode in bytes
-  kIoClose,      ///< file
-  kIoDelete,     ///< file: its name
-  kIoSeek,       ///< file, flags, offset; bytes: the distance it was asked for, signed
-  kIoBegin,      ///< file, operation, flags, bytes asked for, offset, request
-  kIoIssued,     ///< file, request: the call that started it is over
+  kIoOpen,    ///< file, mode in bytes
+  kIoClose,   ///< file
+  kIoDelete,  ///< file: its name
+  kIoSeek,    ///< file, flags, offset; bytes: the distance it was asked for, signed
+  kIoChange,  ///< file, operation, flags: kSetSize, kPreallocate, kSetView, kSetAtomicity, kSetInfo
+  kIoBegin,   ///< file, operation, flags, bytes asked for, offset, request
+  kIoIssued,  ///< file, request: the call that started it is over
   kIoComplete,   ///< file, operation, flags, bytes moved, request
   kIoCancelled,  ///< file, operation, flags, request
   kCallSample,   ///< call path in region (kNoCallPath: unknown), tid in peer, period in bytes

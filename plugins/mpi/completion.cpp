@@ -188,6 +188,15 @@ void WaitMany::complete_one(Writer* w, uint64_t now, int index, int status_index
   }
 }
 
+void WaitMany::complete_any(Writer* w, uint64_t now, int index, int result) const noexcept {
+  complete_one(w, now, index, 0, result);
+  if (AON_LIKELY(result == kSuccess)) return;
+  for (int i = 0; i < count_; ++i) {
+    const bool is_another = i != index;  // taken twice it would be one of another thread
+    if (is_another && requests_[i] == abi.request_null) complete_one(w, now, i, 0, result);
+  }
+}
+
 /// The error fields of the statuses are only set with MPI_ERR_IN_STATUS; any other error means that
 /// the call did not wait at all and has written nothing: no count, no indices.
 void WaitMany::complete_all(Writer* w, uint64_t now, int result) const noexcept {

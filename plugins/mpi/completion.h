@@ -76,9 +76,9 @@ class WaitMany {
 
   Status* statuses() { return statuses_; }
 
-  /// Request `index` is complete; its status is statuses()[status_index].
-  void complete_one(Writer* w, uint64_t now, int index, int status_index,
-                    int result) const noexcept;
+  /// Request `index` is complete, as MPI_Waitany says. One that failed may have freed others that
+  /// failed as well (Open MPI).
+  void complete_any(Writer* w, uint64_t now, int index, int result) const noexcept;
   /// All are, unless `result` says to look into the statuses.
   void complete_all(Writer* w, uint64_t now, int result) const noexcept;
   /// `outcount` of them, as MPI_Waitsome says; `first` is the index of the first request: 0 in C,
@@ -89,6 +89,9 @@ class WaitMany {
  private:
   struct Block;
 
+  /// Request `index` is complete; its status is statuses()[status_index].
+  void complete_one(Writer* w, uint64_t now, int index, int status_index,
+                    int result) const noexcept;
   void prepare(Handles requests, Status* statuses, bool is_ignored) noexcept;
   bool use_block(int count);
   void release_block();

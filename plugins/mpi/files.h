@@ -110,7 +110,7 @@ void finish_end_split(const OpenCall& call, File* file, IoOperation operation, u
                       const Status* status, int result) noexcept;
 void finish_seek(const OpenCall& call, File* file, int64_t offset, int whence, uint32_t flags,
                  int result) noexcept;
-/// MPI_File_sync, or a call that changes the size to `byte_count`.
+/// MPI_File_sync, or a call that changes the file; the size to `byte_count`.
 void finish_file_call(const OpenCall& call, const File& file, IoOperation operation,
                       int64_t byte_count, int result) noexcept;
 void finish_delete(const OpenCall& call, const char* name, int result) noexcept;

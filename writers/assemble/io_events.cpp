@@ -22,6 +22,20 @@ bool is_transfer(IoOperation operation) {
          operation == IoOperation::kSync;
 }
 
+/// Of the file's size, or of how it is used.
+bool is_change(IoOperation operation) {
+  switch (operation) {
+    case IoOperation::kSetSize:
+    case IoOperation::kPreallocate:
+    case IoOperation::kSetView:
+    case IoOperation::kSetAtomicity:
+    case IoOperation::kSetInfo:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 Event& EventOrder::append_io(EventKind kind, uint64_t time_ns, const Record& record) {
@@ -61,6 +75,8 @@ void EventOrder::end_io(const Record& record, uint64_t time_ns) {
     Event& event = append_io(EventKind::kIoSeek, time_ns, record);
     event.bytes = record.words[3];
     event.bytes_received = record.words[1];
+  } else if (is_change(words.operation)) {
+    append_io(EventKind::kIoChange, time_ns, record);
   }
 }
 

@@ -13,14 +13,29 @@
 namespace aon::writers {
 namespace {
 
+bool is_of_handles(CollectiveOperation operation) {
+  return operation == CollectiveOperation::kCreateHandle ||
+         operation == CollectiveOperation::kDestroyHandle;
+}
+
 /// A call that failed, or has not returned, moved nothing that we know of.
 bool has_transfer(const RecordHead& head) { return (head.flags & (kFailed | kOpenAtEnd)) == 0; }
 
-/// A receive that failed may have taken a message: one that was too long, for instance.
-bool may_have_received(const RecordHead& head) {
+/// Whether a call that failed may have exchanged something: a receive has taken a message that was
+/// too long, a member of a collective has met the others. Who fails to make a communicator has
+/// none.
+bool may_have_exchanged(const Record& record) {
+  const RecordHead& head = record.head;
   if ((head.flags & kFailed) == 0) return false;
   if (head.kind == RecordKind::kExchange) return true;
+  if (head.kind == RecordKind::kCollective)
+    return !is_of_handles(static_cast<CollectiveOperation>(pair_high(record.words[1])));
   return head.kind == RecordKind::kMessage && (head.flags & kIncoming) != 0;
+}
+
+/// A message whose request failed: nobody knows whether it was sent, or taken.
+bool is_failed_message(const RecordHead& head) {
+  return (head.flags & kFailed) != 0 && (head.flags & (kIncoming | kOutgoing)) != 0;
 }
 
 /// The second half of a split read or write: its end, also when it failed.
@@ -215,7 +230,7 @@ void EventOrder::emit_span(const Record& record, uint32_t children, const Record
     enter.set_value(head.a32, head.a64);  // of MPI_Pcontrol
     if (profile::pauses(enter)) ++outcome_->pause_count;
   }
-  if (may_have_received(head)) ++outcome_->unmatched_count;
+  if (may_have_exchanged(record)) ++outcome_->unmatched_count;
   if (has_transfer(head)) begin_transfer(record, start_ns);
   const uint64_t end = end_ticks(record);
   if (children != kNone) {
@@ -363,7 +378,7 @@ void EventOrder::emit_end_alone(const Record& record, uint64_t time_ns) {
   const bool is_receive = (head.flags & kIncoming) != 0;
   const bool is_send = (head.flags & kOutgoing) != 0;
   // Nothing can be said any more of a message that was not to be, and of a one-sided transfer.
-  const bool is_lost = (head.flags & kCancelled) != 0 || (is_send && (head.flags & kFailed) != 0) ||
+  const bool is_lost = (head.flags & kCancelled) != 0 || is_failed_message(head) ||
                        (is_receive && pair_low(record.words[0]) == kAnyPeer) ||
                        !(is_collective || is_receive || is_send);
   if (is_lost) {
@@ -402,11 +417,13 @@ void EventOrder::emit_completion(const Record& record) {
   }
   const int32_t told_peer = pair_low(record.words[0]);
   const int32_t peer = is_receive ? rank_in(head.a32, told_peer) : told_peer;
-  const bool has_message = !is_receive || peer >= 0;
+  const bool may_have_taken = is_receive && is_failed_message(head) && told_peer != kNoPeer;
+  const bool has_message = !is_receive || (peer >= 0 && !may_have_taken);
   const bool is_of_another_world = is_receive && peer < 0 && told_peer >= 0;
   const bool is_unknown = is_receive && peer == kAnyPeer;
-  const bool may_not_be_sent = (head.flags & kOutgoing) != 0 && (head.flags & kFailed) != 0;
-  if ((is_of_another_world || is_unknown || may_not_be_sent) && (head.flags & kCancelled) == 0) {
+  const bool may_not_be_sent = !is_receive && is_failed_message(head);
+  if ((is_of_another_world || is_unknown || may_not_be_sent || may_have_taken) &&
+      (head.flags & kCancelled) == 0) {
     ++outcome_->unmatched_count;
   }
   if ((head.flags & kCancelled) != 0 || !has_message) {
@@ -417,7 +434,7 @@ void EventOrder::emit_completion(const Record& record) {
     }
     Event& event = append(EventKind::kRequestCancelled, time_ns, kUnknownRegion);
     event.flags = head.flags;
-    event.peer = peer;
+    event.peer = may_have_taken ? kAnyPeer : peer;
     event.request = request->id;
   } else if (is_receive) {
     emit_message(EventKind::kReceiveComplete, time_ns, record, record.words[0], head.a64,
@@ -425,6 +442,8 @@ void EventOrder::emit_completion(const Record& record) {
   } else if ((head.flags & kOutgoing) != 0) {
     append(EventKind::kSendComplete, time_ns, kUnknownRegion).request = request->id;
   } else {
+    if ((head.flags & kFailed) != 0 && !is_of_handles(request->operation))
+      ++outcome_->unmatched_count;
     emit_collective(EventKind::kCollectiveComplete, *request, time_ns);
   }
 }

@@ -130,7 +130,8 @@ void write_io(hid_t file, const Model& model, const std::vector<profile::IoRow>&
   auto* bytes_written = add("bytes_written", "bytes", "moved by them");
   auto* read_ns = add("read_ns", "ns", "in calls that read, or begin to");
   auto* write_ns = add("write_ns", "ns", "in calls that write, or begin to");
-  auto* other_ns = add("other_ns", "ns", "in calls that open, close, sync, seek and delete");
+  auto* other_ns =
+      add("other_ns", "ns", "in calls that open, change, close, sync, seek and delete");
   auto* collective_count = add("collective_count", "1", "collective ones of reads and writes");
   auto* collective_bytes = add("collective_bytes", "bytes", "moved by them");
   for (const profile::IoRow& row : rows) {

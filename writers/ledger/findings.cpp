@@ -248,16 +248,22 @@ void Findings::add_waiting(const WaitTimes& waits, std::vector<Finding>* finding
       waits.is_whole
           ? std::string()
           : fmt::format("; {:.0f} % of what was called could not be matched", waits.left_out * 100);
+  const double sure_share =
+      static_cast<double>(waits.sum_sure_ns) / static_cast<double>(total_ns());
+  const auto percent = [](double value) { return fmt::format("{:.1f} %", value * 100); };
+  const bool has_bounds = percent(sure_share) != percent(share);
+  const char* how_sure =
+      has_bounds ? (waits.is_whole ? "at most " : "about ") : (waits.is_whole ? "" : "at least ");
   const auto* top_kind = std::max_element(std::begin(waits.by_kind_ns), std::end(waits.by_kind_ns));
   const auto kind = static_cast<WaitKind>(top_kind - std::begin(waits.by_kind_ns));
   findings->push_back(
       {static_cast<double>(waits.sum_ns) / kNsPerSecond,
-       fmt::format("waiting for late partners takes {}{:.1f} % of the ranks' time ({}, of it {} "
-                   "{}){}{}",
-                   waits.is_whole ? "" : "at least ", share * 100, text(waits.sum_ns),
-                   text(*top_kind), wait_kind_name(kind),
-                   extremes_text("waits longest", [&](size_t rank) { return waits.wait_ns[rank]; }),
-                   partial_text)});
+       fmt::format(
+           "waiting for late partners takes {}{} of the ranks' time ({}, of it {}{} {}){}{}",
+           how_sure, percent(share), text(waits.sum_ns), is_upper_bound(kind) ? "at most " : "",
+           text(*top_kind), wait_kind_name(kind),
+           extremes_text("waits longest", [&](size_t rank) { return waits.wait_ns[rank]; }),
+           partial_text)});
 }
 
 void Findings::add_hot_spot(std::vector<Finding>* findings) const {

@@ -104,12 +104,16 @@ class Findings final : public Writer {
   struct WaitTimes {
     std::vector<uint64_t> wait_ns;
     std::vector<uint64_t> polled_ns;  ///< what polls waited at most
+    std::vector<uint64_t> sure_ns;    ///< of wait_ns: no upper bounds
     uint64_t sum_ns = 0;
+    uint64_t sum_sure_ns = 0;
     uint64_t by_kind_ns[kWaitKindCount] = {};
     double left_out = 0;  ///< share of what was called that could not be matched
     bool is_whole = false;
 
-    uint64_t of_others_ns(size_t rank) const { return sum_ns - wait_ns[rank]; }
+    uint64_t of_others_ns(std::span<const size_t> ranks) const;
+    /// How much of `lost_ns` all but `ranks` waited: "2.0 s", "at most 2.0 s".
+    std::string of_others_text(std::span<const size_t> ranks, double lost_ns) const;
   };
   /// A rank that seems to make the others wait.
   struct Blame {

@@ -37,6 +37,7 @@ Findings::WaitTimes Findings::wait_times() const {
   WaitTimes times;
   times.wait_ns.resize(ranks_.size());
   times.polled_ns.resize(ranks_.size());
+  times.sure_ns.resize(ranks_.size());
   if (waits_ == nullptr) return times;
   for (const WaitRow& row : waits_->rows) {
     const Group& group = model_->groups[model_->locations[row.location].group];
@@ -48,6 +49,9 @@ Findings::WaitTimes Findings::wait_times() const {
     times.by_kind_ns[static_cast<size_t>(row.kind)] += row.wait_ns;
     times.wait_ns[*group.rank] += row.wait_ns;
     times.sum_ns += row.wait_ns;
+    if (is_upper_bound(row.kind)) continue;
+    times.sure_ns[*group.rank] += row.wait_ns;
+    times.sum_sure_ns += row.wait_ns;
   }
   // What was left out may have waited as well: after a loss that is most of a run.
   const uint64_t ends = 2 * waits_->message_count + waits_->unmatched_count;
@@ -57,6 +61,23 @@ Findings::WaitTimes Findings::wait_times() const {
       std::max(share_of(waits_->unmatched_count, ends), share_of(unmatched, collectives));
   times.is_whole = times.left_out <= kLeastLeftOutShare;
   return times;
+}
+
+uint64_t Findings::WaitTimes::of_others_ns(std::span<const size_t> ranks) const {
+  uint64_t waited_ns = sum_ns;
+  for (const size_t rank : ranks) waited_ns -= wait_ns[rank];
+  return waited_ns;
+}
+
+std::string Findings::WaitTimes::of_others_text(std::span<const size_t> ranks,
+                                                double lost_ns) const {
+  uint64_t others_sure_ns = sum_sure_ns;
+  for (const size_t rank : ranks) others_sure_ns -= sure_ns[rank];
+  const auto text = [&](uint64_t waited_ns) {
+    return seconds_text(std::min(lost_ns, static_cast<double>(waited_ns)) / kNsPerSecond);
+  };
+  const std::string most = text(of_others_ns(ranks));
+  return text(others_sure_ns) == most ? most : "at most " + most;
 }
 
 std::string Findings::name_of(size_t rank) const {
@@ -129,20 +150,18 @@ void Findings::add_slow_rank(const WaitTimes& waits, std::vector<Finding>* findi
   }
   const double lost_s = (slowest_s - middle_s) * static_cast<double>(known.size() - alike.size());
   if (lost_s * kNsPerSecond < kLeastSlowShare * static_cast<double>(total_ns())) return;
-  uint64_t waited_ns = waits.sum_ns;
-  for (const size_t rank : alike) waited_ns -= waits.wait_ns[rank];
   // Where the waiting is not there, the others had other things to do; where it is not known,
   // nobody says that they waited.
-  const double waited_s = static_cast<double>(waited_ns) / kNsPerSecond;
+  const double waited_s = static_cast<double>(waits.of_others_ns(alike)) / kNsPerSecond;
   const bool is_waited_for = waits.is_whole && waited_s >= kLeastWaitedShare * lost_s;
   std::string text =
       fmt::format("{} {} {} outside MPI, {} longer than the median ({})", names_of(alike),
                   alike.size() == 1 ? "is" : "are", seconds_text(slowest_s),
                   seconds_text(slowest_s - middle_s), seconds_text(middle_s));
   if (is_waited_for)
-    text +=
-        fmt::format(": the others wait {} in all for {}", seconds_text(std::min(lost_s, waited_s)),
-                    alike.size() == 1 ? "it" : "them");
+    text += fmt::format(": the others wait {} in all for {}",
+                        waits.of_others_text(alike, lost_s * kNsPerSecond),
+                        alike.size() == 1 ? "it" : "them");
   double weight_s = waits.is_whole ? std::min(lost_s, waited_s) : lost_s;
   if (is_waited_for) weight_s = weight_of_cause_s(waits, lost_s * kNsPerSecond);
   findings->push_back({weight_s, text});

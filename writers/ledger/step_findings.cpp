@@ -68,14 +68,14 @@ std::optional<Findings::Blame> Findings::add_steps(const WaitTimes& waits,
   // A rank that polls may wait, and what nobody waits for does not matter.
   if (static_cast<double>(waits.polled_ns[rank]) > kLeastPolledShare * more_ns * count)
     return std::nullopt;
-  const auto waited_ns = static_cast<double>(waits.of_others_ns(rank));
+  const auto waited_ns = static_cast<double>(waits.of_others_ns({&rank, 1}));
   if (waits.is_whole && waited_ns < kLeastWaitedShare * lost_ns) return std::nullopt;
   const std::string how_long =
       slowest_ns < kLargestRatio * compute_ns
           ? fmt::format("{:.1f} times as long as the median", slowest_ns / compute_ns)
           : fmt::format("{} longer than the median", seconds_text(more_ns * 1e-9));
   const std::string cost =
-      waits.is_whole ? seconds_text(std::min(lost_ns, waited_ns) * 1e-9) + " in all " : "";
+      waits.is_whole ? waits.of_others_text({&rank, 1}, lost_ns) + " in all " : "";
   return Blame{rank,
                {weight_of_cause_s(waits, lost_ns),
                 fmt::format("rank {} computes {} in each step (median of {} steps): the others "

@@ -120,6 +120,7 @@ OTF2_ErrorCode EventEncoder::write_one(const Event& event) {
     case EventKind::kForeignMessage:  // no location stands for its other end
     case EventKind::kNcclBegin:       // on timelines of their own (nccl_events.h)
     case EventKind::kNcclEnd:
+    case EventKind::kIoChange:  // OTF2 has no such event: the region of the call is all
       break;
     case EventKind::kMark:
       return mark(event);

@@ -24,6 +24,7 @@ void IoTable::add(const Event& event) {
     case EventKind::kIoClose:
     case EventKind::kIoDelete:
     case EventKind::kIoSeek:
+    case EventKind::kIoChange:
     case EventKind::kIoBegin:
     case EventKind::kIoComplete:
       add_io(event);

@@ -8,7 +8,7 @@
 /// | bytes read, written | what they moved, as the status of each said                          |
 /// | read_ns, write_ns | time in the calls that make or begin a transfer, and in the second     |
 /// |                   | halves of split ones; not the waiting for a request                    |
-/// | other_ns          | time in the calls that open, close, sync, seek and delete              |
+/// | other_ns          | time in the calls that open, change, close, sync, seek and delete      |
 /// | collective_count  | reads and writes that all processes of the file make together          |
 /// | collective_bytes  | what those moved                                                       |
 ///

@@ -50,6 +50,15 @@ inline bool creates_with_others(std::string_view name) {
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
+/// Collectives that set a file's size, or how it is used. They match by their number, too; programs
+/// try some that a file system has not got, and go on.
+inline bool changes_file(std::string_view name) {
+  constexpr std::string_view kNames[] = {"MPI_File_set_size", "MPI_File_preallocate",
+                                         "MPI_File_set_view", "MPI_File_set_atomicity",
+                                         "MPI_File_set_info"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
 /// Collectives that match by their number among the calls of a window or file, or make a window:
 /// who alone failed in one has other numbers from then on.
 inline bool is_numbered_on_object(std::string_view name) {

@@ -24,6 +24,7 @@ Collector::Call Collector::call_of(const GlobalRegion& region) {
   if (profile::is_start(region)) return Call::kStart;
   if (profile::is_test(region)) return Call::kTest;
   if (profile::creates_with_others(region.name)) return Call::kOfSome;
+  if (profile::changes_file(region.name)) return Call::kChange;
   if (profile::is_numbered_on_object(region.name)) return Call::kOnObject;
   if (profile::is_of_communicators(region)) return Call::kOnObject;
   return profile::is_exchange(region.role) ? Call::kExchange : Call::kMpi;
@@ -46,6 +47,7 @@ void Collector::begin_location(const Location& location) {
     own_ranks_.clear();
     collective_counts_.clear();
     call_counts_.clear();
+    uncounted_ = 0;
   }
   location_ = static_cast<uint32_t>(&location - model_->locations.data());
   type_ = location.type;
@@ -140,6 +142,8 @@ void Collector::enter(const Event& event) {
   if (call >= Call::kExchange && (event.flags & kFailed) != 0) cut(event.time_ns);
   if (call == Call::kOnObject && (event.flags & kFailed) != 0)
     context_->cut_objects(group_->id, event.time_ns);
+  if (call == Call::kChange && (event.flags & kFailed) != 0)
+    context_->cut_function(group_->id, region, event.time_ns);
   const bool is_poll = call == Call::kTest || event.weight > 1;
   frames_.push_back(
       {region, call, event.time_ns, open_ends_.size(), open_members_.size(), is_poll});

@@ -48,6 +48,7 @@ class Collector {
  private:
   static constexpr size_t kMaxLive = 1u << 17;    ///< requests of one location
   static constexpr size_t kMaxInCall = 1u << 19;  ///< messages that one call completes
+  static constexpr size_t kMaxCounts = 1u << 20;  ///< functions on objects, of one process
 
   /// What a region does to the order of messages.
   enum class Call : uint8_t {
@@ -55,6 +56,7 @@ class Collector {
     kMpi,             ///< exchanges nothing between processes that is matched by its order
     kOfSome,          ///< the same; makes a communicator, who knows with whom
     kOnObject,        ///< the same; has a number among such calls of a communicator, window or file
+    kChange,          ///< the same, of a file: one that failed hides no other function's
     kPause,           ///< MPI_Pcontrol
     kExchange,        ///< messages and collectives, and what completes them; these as well:
     kTest,            ///< MPI_Test and its like
@@ -182,9 +184,10 @@ class Collector {
   std::unordered_map<uint32_t, int64_t> own_ranks_;                  ///< by communicator
   std::unordered_map<uint32_t, CollectiveCount> collective_counts_;  ///< the same, of the group
   std::unordered_map<uint64_t, CallCount> call_counts_;              ///< of the group: count_call()
-  std::unordered_map<uint64_t, MessageEnd> live_sends_;              ///< by request
-  std::unordered_map<uint64_t, uint64_t> live_receives_;             ///< when they were posted
-  std::unordered_map<uint64_t, Member> live_collectives_;            ///< by request
+  uint32_t uncounted_ = 0;                                 ///< the same, calls beyond kMaxCounts
+  std::unordered_map<uint64_t, MessageEnd> live_sends_;    ///< by request
+  std::unordered_map<uint64_t, uint64_t> live_receives_;   ///< when they were posted
+  std::unordered_map<uint64_t, Member> live_collectives_;  ///< by request
   std::unordered_map<uint64_t, Post> posts_;        ///< by request, of the group's locations before
   std::unordered_map<uint64_t, MessageEnd> ended_;  ///< the same, whose post was not seen yet; of
                                                     ///< a communicator of one: location kNone

@@ -1,10 +1,11 @@
 /// What the matching must know of the job beside the events, learned while they pass.
-/// Thread: one.   Cost: a vector element per group and per communicator.
+/// Thread: one.   Cost: a vector element per group, communicator, window and file.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,11 @@ class JobContext : public WaitContext {
   void cut_objects(uint32_t group, uint64_t time_ns) {
     object_cut_ns_[group] = std::min(object_cut_ns_[group], time_ns);
   }
+  /// What it does with files by one function.
+  void cut_function(uint32_t group, uint32_t region, uint64_t time_ns) {
+    uint64_t& cut_ns = function_cut_ns_.try_emplace(pack(group, region), UINT64_MAX).first->second;
+    cut_ns = std::min(cut_ns, time_ns);
+  }
   /// `object`: a communicator, window or file. Whose collectives have no order has none of its
   /// neighbourhood collectives either.
   void exclude(Meeting meeting, uint32_t object) { is_ambiguous_[index(meeting)][object] = true; }
@@ -41,12 +47,14 @@ class JobContext : public WaitContext {
   void save(StateOut* out) const {
     out->put(cut_ns_);
     out->put(object_cut_ns_);
+    out->put(function_cut_ns_);
     for (const auto& meeting : is_ambiguous_) out->put(meeting);
   }
   /// Adds those of another share.
   Status load(StateIn* in) {
     Status status = load_cuts(in, &cut_ns_);
     if (status) status = load_cuts(in, &object_cut_ns_);
+    if (status) status = load_function_cuts(in);
     for (std::vector<bool>& meeting : is_ambiguous_) {
       if (status) status = load_exclusions(in, &meeting);
     }
@@ -56,8 +64,10 @@ class JobContext : public WaitContext {
   uint64_t cut_ns(uint32_t location) const override {
     return cut_ns_[model_.locations[location].group];
   }
-  uint64_t object_cut_ns(uint32_t location) const override {
-    return object_cut_ns_[model_.locations[location].group];
+  uint64_t object_cut_ns(const Member& member) const override {
+    const auto function = function_cut_ns_.find(pack(group(member.location), member.function()));
+    const uint64_t function_ns = function != function_cut_ns_.end() ? function->second : UINT64_MAX;
+    return std::min(object_cut_ns_[group(member.location)], function_ns);
   }
   uint64_t clock_error_ns(uint32_t a, uint32_t b) const override {
     return bounds_.between(node(a), node(b));
@@ -99,6 +109,13 @@ class JobContext : public WaitContext {
     for (size_t i = 0; i < told.size(); ++i) (*known)[i] = std::min((*known)[i], told[i]);
     return {};
   }
+  Status load_function_cuts(StateIn* in) {
+    std::map<uint64_t, uint64_t> told;
+    if (!in->get(&told)) return in->status();
+    for (const auto& [function, time_ns] : told)
+      cut_function(static_cast<uint32_t>(function >> 32), static_cast<uint32_t>(function), time_ns);
+    return {};
+  }
   static Status load_exclusions(StateIn* in, std::vector<bool>* known) {
     std::vector<bool> told;
     if (!in->get(&told)) return in->status();
@@ -113,6 +130,7 @@ class JobContext : public WaitContext {
   mutable uint32_t steps_ = 0;
   std::vector<uint64_t> cut_ns_;                   ///< by group
   std::vector<uint64_t> object_cut_ns_;            ///< the same
+  std::map<uint64_t, uint64_t> function_cut_ns_;   ///< by pack: group, region
   std::vector<bool> is_ambiguous_[kMeetingCount];  ///< by communicator, window or file
   std::vector<bool> is_test_;                      ///< by global region
 };

@@ -351,7 +351,7 @@ bool is_known(const Member& member, const WaitContext& context) {
   if (member.enter_ns == kUnseenNs) return false;
   if (member.enter_ns >= context.cut_ns(member.location)) return false;
   const bool has_calls = member.meeting >= Meeting::kCommunicator;
-  if (has_calls && member.enter_ns >= context.object_cut_ns(member.location)) return false;
+  if (has_calls && member.enter_ns >= context.object_cut_ns(member)) return false;
   return member.meeting != Meeting::kNeighborhood ||
          context.sources(member.communicator, member.rank) != nullptr;
 }

@@ -72,6 +72,8 @@ struct Member {
   /// Of windows and files.
   bool has_object() const { return meeting >= Meeting::kWindow; }
   uint32_t object() const { return has_object() ? preparation : communicator; }
+  /// From kCommunicator on: the region of the call that takes part in it.
+  uint32_t function() const { return static_cast<uint32_t>(number >> 32); }
   auto instance() const { return std::tie(communicator, meeting, preparation, number); }
   bool operator<(const Member& other) const {
     return std::tie(communicator, meeting, preparation, number, location) <
@@ -108,8 +110,8 @@ class WaitContext {
   virtual ~WaitContext() = default;
   /// From when on nothing of the location can be matched; UINT64_MAX: never.
   virtual uint64_t cut_ns(uint32_t location) const = 0;
-  /// The same of making and freeing communicators, and of what it does with windows and files.
-  virtual uint64_t object_cut_ns(uint32_t location) const = 0;
+  /// The same of members that make and free communicators, or do something with windows and files.
+  virtual uint64_t object_cut_ns(const Member& member) const = 0;
   /// Bound of the error between the clocks of two locations.
   virtual uint64_t clock_error_ns(uint32_t a, uint32_t b) const = 0;
   virtual uint32_t node(uint32_t location) const = 0;

@@ -98,6 +98,7 @@ void Collector::add_object_event(const Event& event) {
     case EventKind::kIoOpen:
     case EventKind::kIoClose:
     case EventKind::kIoSeek:
+    case EventKind::kIoChange:
     case EventKind::kIoIssued:
     case EventKind::kIoComplete:
     case EventKind::kIoCancelled:
@@ -192,14 +193,19 @@ std::optional<Collector::Turn> Collector::count_collective(const Event& event) {
 /// window or file. They are called in one order there, as long as one thread does it.
 std::optional<Collector::Turn> Collector::count_call(const Turn& turn) {
   const Frame* call = mpi_call();
-  if (call == nullptr) return std::nullopt;
+  if (call == nullptr || (is_alone_on(turn.communicator) && !is_of_some())) return std::nullopt;
   const uint32_t object = turn.meeting >= Meeting::kWindow ? turn.preparation : turn.communicator;
   const uint32_t kind = call->region * kMeetingCount + static_cast<uint32_t>(turn.meeting);
-  CallCount& own =
-      call_counts_.try_emplace(pack(object, kind), CallCount{location_, 0}).first->second;
+  const uint64_t key = pack(object, kind);
+  Turn counted = turn;
+  if (call_counts_.size() >= kMaxCounts && !call_counts_.contains(key)) {
+    context_->exclude(turn.meeting, object);
+    counted.number = pack(call->region, uncounted_++);
+    return counted;
+  }
+  CallCount& own = call_counts_.try_emplace(key, CallCount{location_, 0}).first->second;
   // Nobody matches those of some members by their number.
   if (own.location != location_ && !is_of_some()) context_->exclude(turn.meeting, object);
-  Turn counted = turn;
   counted.number = pack(call->region, own.count++);
   return counted;
 }

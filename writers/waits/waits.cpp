@@ -122,6 +122,19 @@ const char* wait_kind_name(WaitKind kind) {
   return "unknown";
 }
 
+bool is_upper_bound(WaitKind kind) {
+  switch (kind) {
+    case WaitKind::kLateReceiver:
+    case WaitKind::kCreate:
+    case WaitKind::kFree:
+    case WaitKind::kFence:
+    case WaitKind::kFile:
+      return true;
+    default:
+      return false;
+  }
+}
+
 std::unique_ptr<WaitAnalysis> make_wait_analysis(const std::filesystem::path& folder,
                                                  std::function<void()> beat) {
   return std::make_unique<Analysis>(folder, std::move(beat));

@@ -249,8 +249,10 @@ enum class IoOperation : uint8_t {
   kPreallocate,  ///< the same
   kDelete,
   kSetView,  ///< offset: where the view begins
+  kSetAtomicity,
+  kSetInfo,
 };
-constexpr uint32_t kIoOperationCount = 10;
+constexpr uint32_t kIoOperationCount = 12;
 
 enum IoFlags : uint32_t {
   kIoCollective = 1 << 0,

@@ -129,11 +129,11 @@ class Records(MpiTest):
                 if r.kind == rf.COMPLETION:
                     continue
                 is_collective = re.search(
-                    r"_all|_ordered|open|close|sync|_size|preall|view", r.name)
+                    r"_all|_ordered|open|close|sync|preall|_set_", r.name)
                 self.assertEqual(bool(r.io_flags & rf.IO_COLLECTIVE), bool(is_collective), r.name)
                 is_shared = "_shared" in r.name or "_ordered" in r.name
                 self.assertEqual(bool(r.io_flags & rf.IO_SHARED), is_shared, r.name)
-                is_request = "_i" in r.name
+                is_request = "_iread" in r.name or "_iwrite" in r.name
                 self.assertEqual(bool(r.flags & rf.NONBLOCKING), is_request, r.name)
                 self.assertEqual(r.operation == "read", "read" in r.name)
                 self.assertEqual(r.operation == "write", "write" in r.name)

@@ -114,6 +114,15 @@ class Rules(TestCase):
             self.assertEqual(assembly["unmatched"], 1, case)
             readers.otf2_print(self, self.folder / case)
 
+    def test_receives_that_failed_when_they_were_waited_for_are_not_claimed(self):
+        output = self.folder / "job"
+        self.assert_exit(profile(2, output, PROGRAMS / "life", "failing_requests"))
+        assembly = ledger(output)["assembly"]
+        self.assertFalse(assembly["communication_complete"])
+        self.assertEqual(assembly["unmatched"], 2 * 7)
+        readers.otf2_print(self, output)
+        readers.otf2_structure(self, output)
+
     def test_what_a_pause_hides_is_not_claimed(self):
         output = self.folder / "pauses"
         self.assert_exit(profile(2, output, PROGRAMS / "life", "pauses"))

@@ -22,7 +22,8 @@ RMA_OPERATIONS = (
     "unlock_all flush flush_all flush_local flush_local_all sync"
 ).split()
 IO_OPERATIONS = (
-    "open close read write seek sync set_size preallocate delete set_view".split()
+    "open close read write seek sync set_size preallocate delete set_view set_atomicity "
+    "set_info".split()
 )
 IO_COLLECTIVE, IO_NONBLOCKING, IO_SPLIT_BEGIN, IO_SPLIT_END, IO_SHARED = (1 << i for i in range(5))
 IO_FROM_CURRENT, IO_FROM_END, IO_DELETES = (1 << i for i in range(5, 8))

@@ -15,7 +15,7 @@ import h5py
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import readers  # noqa: E402
-from aon_test import PYTHON, TestCase, environment, ledger, profile, run  # noqa: E402
+from aon_test import MPI, PYTHON, TestCase, environment, ledger, profile, run  # noqa: E402
 
 PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(".")
 SCENE_S = 0.4
@@ -190,7 +190,8 @@ class Waits(TestCase):
         self.assert_law(ledger(output))
         with h5py.File(output / "profile.h5") as file:
             waits = file["waits"]
-            self.assertEqual(waits.attrs["collectives"], 13)
+            # Open MPI's MPI_File_preallocate fails in a file that is written only.
+            self.assertEqual(waits.attrs["collectives"], {"openmpi": 18, "mpich": 19}[MPI])
             self.assertEqual(waits.attrs["collectives_left_out"], 1, "MPI_Comm_create_group")
         self.assert_same_in_archive(output)
         readers.otf2_print(self, output)
@@ -201,6 +202,11 @@ class Waits(TestCase):
         expected += [(rank, "MPI_Win_free", "wait at free") for rank in (1, 2, 3)]
         expected += [(rank, "MPI_File_open", "wait at file") for rank in (0, 2, 3)]
         expected += [(rank, "MPI_File_write_at_all", "wait at file") for rank in (0, 1, 3)]
+        expected += [(rank, "MPI_File_set_view", "wait at file") for rank in (0, 1, 2)]
+        expected += [(rank, "MPI_File_set_size", "wait at file") for rank in (0, 1, 3)]
+        if MPI == "mpich":  # Open MPI's do not wait
+            expected += [(rank, "MPI_File_set_info", "wait at file") for rank in (1, 2, 3)]
+            expected += [(rank, "MPI_File_preallocate", "wait at file") for rank in (0, 1, 2)]
         rows = self.read_rows(output)
         for rank in range(4):  # the fence before has no latecomer
             key = (rank, "MPI_Win_fence", "wait at fence")

@@ -42,6 +42,9 @@ TEST(IoTable, sums_by_process_and_file) {
   add_transfer(&table, 40, 45, 1, IoOperation::kWrite, 7, kIoCollective);
   add_transfer(&table, 50, 51, 2, IoOperation::kWrite, 8);
   add_transfer(&table, 60, 64, 1, IoOperation::kSync, 0, kIoCollective);
+  table.add(test::enter(70, 0));
+  table.add(io(EventKind::kIoChange, 72, 1, IoOperation::kSetView, 0, kIoCollective));
+  table.add(test::leave(72, 0));
   const auto rows = table.rows();
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].group, 1u);
@@ -52,7 +55,7 @@ TEST(IoTable, sums_by_process_and_file) {
   EXPECT_EQ(rows[0].bytes_written, 7u);
   EXPECT_EQ(rows[0].read_ns, 20u);
   EXPECT_EQ(rows[0].write_ns, 5u);
-  EXPECT_EQ(rows[0].other_ns, 4u);
+  EXPECT_EQ(rows[0].other_ns, 6u);
   EXPECT_EQ(rows[0].collective_count, 1u);
   EXPECT_EQ(rows[0].collective_bytes, 7u);
   EXPECT_EQ(rows[1].file, 1);

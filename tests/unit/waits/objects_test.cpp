@@ -203,6 +203,8 @@ TEST(Files, are_waited_for_in_every_collective_call) {
       on_file(EventKind::kIoComplete, IoOperation::kWrite, kIoCollective),
       on_file(EventKind::kIoComplete, IoOperation::kSync, kIoCollective),
       on_file(EventKind::kIoSeek, IoOperation::kSeek, kIoShared | kIoFromEnd),
+      on_file(EventKind::kIoChange, IoOperation::kSetView, kIoCollective),
+      on_file(EventKind::kIoChange, IoOperation::kSetInfo, kIoCollective),
       on_file(EventKind::kIoIssued, IoOperation::kRead, kIoCollective | kIoSplitBegin),
       on_file(EventKind::kIoComplete, IoOperation::kRead, kIoCollective | kIoSplitEnd)};
   for (const Event& one : kCases) {
@@ -210,6 +212,36 @@ TEST(Files, are_waited_for_in_every_collective_call) {
     EXPECT_THAT(rows(summary), wait_for_second(WaitKind::kFile));
     EXPECT_EQ(summary.collective_count, 1u);
   }
+}
+
+/// The first rank's call failed once; then all change the file, and write.
+std::vector<Rank> fail_once() {
+  Event failed = test::enter(2, kOther);
+  failed.flags = kFailed;
+  const std::vector<Event> change = {
+      on_file(EventKind::kIoChange, IoOperation::kSetView, kIoCollective)};
+  const std::vector<Event> write = {
+      on_file(EventKind::kIoComplete, IoOperation::kWrite, kIoCollective)};
+  Rank first;
+  first.add(failed).add(leave(3, kOther));
+  first.call(kOther, 10, 22, change).call(kCollective, 30, 42, write);
+  return {first, Rank().call(kOther, 20, 23, change).call(kCollective, 40, 43, write)};
+}
+
+TEST(Files, have_no_order_of_changes_by_a_function_that_failed) {
+  for (const char* name : {"MPI_File_set_view", "MPI_File_set_info", "MPI_File_set_atomicity",
+                           "MPI_File_set_size", "MPI_File_preallocate"}) {
+    const WaitSummary summary = analyse(model_of(2, name), fail_once());
+    EXPECT_THAT(rows(summary),
+                testing::ElementsAre(Row{0, kCollective, WaitKind::kFile, 1, 10, 10}))
+        << name;
+    EXPECT_EQ(summary.incomplete_count, 1u) << name;
+  }
+}
+
+TEST(Files, have_no_order_behind_an_access_that_failed) {
+  for (const char* name : {"MPI_File_sync", "MPI_File_write_all", "MPI_File_read_ordered"})
+    EXPECT_TRUE(analyse(model_of(2, name), fail_once()).rows.empty()) << name;
 }
 
 TEST(Files, are_not_waited_for_in_other_calls) {
@@ -244,6 +276,40 @@ TEST(Files, of_an_unknown_communicator_or_of_one_process_are_no_ones_matter) {
   model.communicators[0].kind = CommunicatorKind::kSelf;
   const WaitSummary summary = analyse(model, late_second(write));
   EXPECT_EQ(summary.collective_count + summary.incomplete_count, 0u);
+}
+
+/// A process that opens files for ever: each function is counted apart on each.
+TEST(Files, beyond_a_million_functions_on_files_of_a_process_are_left_out_and_counted) {
+  constexpr uint32_t kRegions = 1024;
+  constexpr uint32_t kFiles = 1025;
+  Model model = model_of(2, "MPI_File_write_all");
+  model.communicators.push_back(model.communicators[0]);
+  while (model.regions.size() < 100 + kRegions) model.regions.push_back(model.regions[10 - kOther]);
+  for (uint32_t i = 0; i < kRegions; ++i) model.groups[0].region_map[100 + i] = 100 + i;
+  for (uint32_t i = 0; i < kFiles; ++i) {
+    model.files.push_back({0, 1, kFileWrites});
+    model.groups[0].file_map[100 + i] = 1 + i;
+  }
+  const Event write = on_file(EventKind::kIoComplete, IoOperation::kWrite, kIoCollective);
+  const auto analysis = make_wait_analysis(testing::TempDir());
+  EXPECT_TRUE(analysis->begin(model));
+  EXPECT_TRUE(analysis->begin_location(model.locations[0]));
+  for (uint32_t file = 0; file < kFiles; ++file) {
+    Rank rank;
+    Event own = write;
+    own.communicator = 100 + file;
+    for (uint32_t region = 0; region < kRegions; ++region)
+      rank.call(100 + region, 1 + file, 1 + file, {own});
+    EXPECT_TRUE(analysis->events(rank.events()));
+  }
+  EXPECT_TRUE(analysis->events(Rank().call(kOther, 5000, 6000, {write}).events()));
+  EXPECT_TRUE(analysis->end_location());
+  EXPECT_TRUE(analysis->begin_location(model.locations[1]));
+  EXPECT_TRUE(analysis->events(Rank().call(kOther, 5500, 6000, {write}).events()));
+  EXPECT_TRUE(analysis->end_location());
+  EXPECT_TRUE(analysis->finish({}));
+  EXPECT_TRUE(analysis->summary()->rows.empty());
+  EXPECT_EQ(analysis->summary()->incomplete_count, uint64_t{kRegions} * kFiles + 2);
 }
 
 const std::vector<Event> kMake = {collective(CollectiveOperation::kCreateHandle)};

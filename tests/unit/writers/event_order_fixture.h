@@ -14,13 +14,13 @@ namespace aon::writers {
 
 inline const char* name_of(EventKind kind) {
   constexpr const char* kNames[] = {
-      "enter",        "leave",     "send",          "receive",     "isend",       "sent",
-      "irecv",        "received",  "cancelled",     "collective{", "}collective", "icollective",
-      "}icollective", "sample",    "lost{",         "}lost",       "open-at-end", "cut",
-      "mark",         "rma{",      "}rma",          "window",      "}window",     "transfer",
-      "local",        "requested", "remote",        "group",       "lock",        "unlock",
-      "sync",         "opened",    "closed",        "deleted",     "sought",      "io{",
-      "issued",       "}io",       "}io-cancelled", "call-sample", "counters"};
+      "enter",        "leave",     "send",      "receive",       "isend",       "sent",
+      "irecv",        "received",  "cancelled", "collective{",   "}collective", "icollective",
+      "}icollective", "sample",    "lost{",     "}lost",         "open-at-end", "cut",
+      "mark",         "rma{",      "}rma",      "window",        "}window",     "transfer",
+      "local",        "requested", "remote",    "group",         "lock",        "unlock",
+      "sync",         "opened",    "closed",    "deleted",       "sought",      "changed",
+      "io{",          "issued",    "}io",       "}io-cancelled", "call-sample", "counters"};
   if (kind == EventKind::kForeignMessage) return "foreign";
   return kind <= EventKind::kCounters ? kNames[static_cast<size_t>(kind)] : "device or nccl";
 }

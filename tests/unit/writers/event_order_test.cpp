@@ -32,6 +32,36 @@ TEST_F(EventOrderTest, records_inside_a_span_stand_between_its_ends) {
   EXPECT_EQ(text, "1:enter1 2:irecv 2:leave1 10:enter2 15:received 20:leave2");
 }
 
+/// One that was too long has been taken, with another error perhaps none.
+TEST_F(EventOrderTest, a_receive_that_failed_when_it_was_waited_for_got_nobody_knows_what) {
+  const Record end = completion_record(15, kIncoming | kInsideSpan | kFailed, 1, 5, 0, 70);
+  EXPECT_EQ(run({message_record(1, 1, 2, kIncoming | kNonblocking, 1, 5, 8, 70), end,
+                 span_record(2, 10, 20)}),
+            "1:enter1 2:irecv 2:leave1 10:enter2 15:cancelled 20:leave2");
+  EXPECT_EQ(events_[4].peer, kAnyPeer);
+  EXPECT_EQ(events_[4].flags & (kFailed | kCancelled), kFailed);
+  EXPECT_EQ(outcome_.unmatched_count, 1u);
+  EXPECT_EQ(run({end, span_record(2, 10, 20)}), "10:enter2 20:leave2") << "of another thread";
+  EXPECT_EQ(outcome_.unmatched_count, 2u);
+}
+
+/// The others have met somebody, or wait for ever; who fails in making a communicator has none.
+TEST_F(EventOrderTest, a_collective_that_failed_may_have_been_one) {
+  const auto collective = [](CollectiveOperation operation, uint16_t flags) {
+    return test::collective_record(1, 10, 20, operation, -1, 8, flags, 70);
+  };
+  EXPECT_EQ(run({collective(CollectiveOperation::kCreateHandle, kFailed)}), "10:enter1 20:leave1");
+  EXPECT_EQ(outcome_.unmatched_count, 0u);
+  EXPECT_EQ(run({collective(CollectiveOperation::kBroadcast, kFailed)}), "10:enter1 20:leave1");
+  EXPECT_EQ(outcome_.unmatched_count, 1u);
+  const Record start = collective(CollectiveOperation::kBroadcast, kNonblocking);
+  Record end = completion_record(35, kInsideSpan | kFailed, -1, 1, 0, 70);
+  end.head.id = static_cast<uint32_t>(RecordKind::kCollective);
+  EXPECT_EQ(run({start, end, span_record(2, 30, 40)}),
+            "10:enter1 20:icollective 20:leave1 30:enter2 35:}icollective 40:leave2");
+  EXPECT_EQ(outcome_.unmatched_count, 2u);
+}
+
 TEST_F(EventOrderTest, spans_nest_at_any_depth) {
   const std::string text = run({
       span_record(3, 12, 13, kInsideSpan),
@@ -351,10 +381,25 @@ TEST_F(EventOrderTest, files_are_opened_sought_closed_and_deleted) {
                  io_record(3, 7, 8, IoOperation::kSetSize, kIoCollective, 512, 0, 4),
                  io_record(4, 9, 10, IoOperation::kClose, kIoDeletes, 0, 0, 5)}),
             "1:enter1 2:opened 2:leave1 3:enter2 4:sought 4:leave2 5:enter3 5:io{ 6:}io 6:leave3 "
-            "7:enter3 8:leave3 9:enter4 10:deleted 10:closed 10:leave4");
+            "7:enter3 8:changed 8:leave3 9:enter4 10:deleted 10:closed 10:leave4");
   EXPECT_EQ(events_[1].bytes, kFileReads);
   EXPECT_EQ(static_cast<int64_t>(events_[4].bytes), -8);
   EXPECT_EQ(events_[4].offset(), 4088u);
+}
+
+TEST_F(EventOrderTest, what_changes_a_file_has_an_event_unless_it_failed) {
+  for (const IoOperation operation :
+       {IoOperation::kSetSize, IoOperation::kPreallocate, IoOperation::kSetView,
+        IoOperation::kSetAtomicity, IoOperation::kSetInfo}) {
+    EXPECT_EQ(run({io_record(1, 1, 2, operation, kIoCollective, 0, 0, 1)}),
+              "1:enter1 2:changed 2:leave1");
+    const Event& change = events_[events_.size() - 2];
+    EXPECT_EQ(change.io_operation(), operation);
+    EXPECT_EQ(change.io_flags(), kIoCollective);
+    EXPECT_EQ(change.file(), 1u);
+    EXPECT_EQ(run({io_record(1, 1, 2, operation, kIoCollective, 0, 0, 1, 1, 0, kFailed)}),
+              "1:enter1 2:leave1");
+  }
 }
 
 TEST_F(EventOrderTest, a_file_without_definition_has_no_events) {

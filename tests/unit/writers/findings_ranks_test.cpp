@@ -32,11 +32,12 @@ class FindingsOfRanks : public testing::Test {
     for (Group& group : model_.groups) group.process = &processes_[group.id];
   }
 
-  void add_wait(uint32_t rank, uint64_t wait_ns, bool is_polled = false) {
+  void add_wait(uint32_t rank, uint64_t wait_ns, bool is_polled = false,
+                WaitKind kind = WaitKind::kBarrier) {
     waits_.collective_count = 100;
     waits_.rows.push_back({.location = rank,
                            .region = kBarrier,
-                           .kind = WaitKind::kBarrier,
+                           .kind = kind,
                            .wait_ns = wait_ns,
                            .is_polled = is_polled});
   }
@@ -101,6 +102,40 @@ TEST_F(FindingsOfRanks, one_that_may_have_polled_all_the_time_is_not_accused) {
   for (const uint32_t rank : {0, 1}) add_wait(rank, 4 * kSecond);
   add_wait(2, 4 * kSecond, true);
   EXPECT_THAT(lines({5, 5, 1, 1}), HasSubstr("rank 3 is 9.0 s outside MPI"));
+}
+
+TEST_F(FindingsOfRanks, what_is_an_upper_bound_is_said_to_be_one) {
+  add_wait(0, 4 * kSecond);
+  EXPECT_THAT(lines({5, 5, 5, 5}), HasSubstr("waiting for late partners takes 10.0 % of the ranks' "
+                                             "time (4.0 s, of it 4.0 s wait at barrier)"));
+  add_wait(1, 2 * kSecond, false, WaitKind::kFile);
+  EXPECT_THAT(lines({5, 5, 5, 5}),
+              HasSubstr("waiting for late partners takes at most 15.0 % of the "
+                        "ranks' time (6.0 s, of it 4.0 s wait at barrier)"));
+  for (const WaitKind kind : {WaitKind::kLateReceiver, WaitKind::kCreate, WaitKind::kFree,
+                              WaitKind::kFence, WaitKind::kFile}) {
+    waits_.rows.clear();
+    add_wait(1, 4 * kSecond, false, kind);
+    EXPECT_THAT(lines({5, 5, 5, 5}),
+                HasSubstr(std::string("takes at most 10.0 % of the ranks' time (4.0 s, of it at "
+                                      "most 4.0 s ") +
+                          wait_kind_name(kind)));
+  }
+  waits_.incomplete_count = waits_.collective_count;
+  EXPECT_THAT(lines({5, 5, 5, 5}), HasSubstr("partners takes about 10.0 % of"));
+}
+
+TEST_F(FindingsOfRanks, upper_bounds_that_change_no_figure_are_not_mentioned) {
+  add_wait(0, 4 * kSecond);
+  add_wait(1, 1000, false, WaitKind::kCreate);
+  EXPECT_THAT(lines({5, 5, 5, 5}), HasSubstr("partners takes 10.0 % of the ranks' time (4.0 s"));
+}
+
+TEST_F(FindingsOfRanks, the_others_wait_at_most_what_is_an_upper_bound) {
+  for (const uint32_t rank : {0, 1, 3}) add_wait(rank, 4 * kSecond, false, WaitKind::kFile);
+  EXPECT_THAT(lines({5, 5, 1, 5}), HasSubstr("the others wait at most 12.0 s in all for it"));
+  for (const uint32_t rank : {0, 1, 3}) add_wait(rank, 4 * kSecond);
+  EXPECT_THAT(lines({5, 5, 1, 5}), HasSubstr("the others wait 12.0 s in all for it"));
 }
 
 TEST_F(FindingsOfRanks, equal_ones_are_named_together) {

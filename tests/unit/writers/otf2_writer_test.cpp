@@ -408,8 +408,9 @@ const std::vector<std::pair<std::string, RegionRole>> kFileRegions = {
     {"MPI_File_open", RegionRole::kFileIo},
     {"MPI_File_write_at_all", RegionRole::kFileIo},
     {"MPI_File_iread", RegionRole::kFileIo},
-    {"MPI_File_close", RegionRole::kFileIo}};
-enum FileRegion : uint32_t { kOpen = 1, kWriteAtAll, kIread, kClose };
+    {"MPI_File_close", RegionRole::kFileIo},
+    {"MPI_File_set_view", RegionRole::kFileIo}};
+enum FileRegion : uint32_t { kOpen = 1, kWriteAtAll, kIread, kClose, kSetView };
 
 /// A rank that writes together with the other, and reads alone. `start`: when.
 void write_files(NodeSpool* node, uint32_t rank, uint64_t start) {
@@ -419,6 +420,8 @@ void write_files(NodeSpool* node, uint32_t rank, uint64_t start) {
   node->add_records(rank, 1,
                     {test::io_record(kOpen, start, start + 10, IoOperation::kOpen, kIoCollective,
                                      file.mode, 0, 1, id),
+                     test::io_record(kSetView, start + 12, start + 18, IoOperation::kSetView,
+                                     kIoCollective, 0, 0, 5, id, 4096),
                      test::io_record(kWriteAtAll, start + 20, start + 30, IoOperation::kWrite,
                                      kIoCollective, 64, 64, 2, id, 4096 + rank * 64),
                      test::io_record(kIread, start + 40, start + 50, IoOperation::kRead,

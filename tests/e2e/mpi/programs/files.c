@@ -334,6 +334,13 @@ int main(int argc, char** argv) {
   say("MPI_File_preallocate", 512, 0, -1);
   MPI_File_set_size(g_file, 0);
   say("MPI_File_set_size", 0, 0, -1);
+  MPI_Info hints;
+  MPI_Info_create(&hints);
+  MPI_File_set_info(g_file, hints);
+  say("MPI_File_set_info", 0, 0, -1);
+  MPI_Info_free(&hints);
+  CHECK(MPI_File_set_atomicity(g_file, 0) == MPI_SUCCESS);
+  say("MPI_File_set_atomicity", 0, 0, -1);
   at_explicit_offsets();
   write_at_the_pointer();
   read_at_the_pointer();

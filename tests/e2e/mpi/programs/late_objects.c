@@ -28,6 +28,21 @@ static void meet_at_window(int rank, MPI_Comm comm) {
   MPI_Win_free(&window);
 }
 
+static void change(int rank, MPI_File file) {
+  MPI_Info hints;
+  MPI_Info_create(&hints);
+  begin(rank == 0);
+  MPI_File_set_info(file, hints);
+  begin(rank == 1);
+  MPI_File_set_atomicity(file, 1);
+  MPI_File_set_atomicity(file, 0);
+  begin(rank == 2);
+  MPI_File_set_size(file, 4096);
+  begin(rank == 3);
+  MPI_File_preallocate(file, 8192);
+  MPI_Info_free(&hints);
+}
+
 /// What all write is interleaved, so the library has reason to do it together.
 static void meet_at_file(int rank, MPI_Comm comm, const char* folder) {
   enum { kBlocks = 64 };
@@ -43,8 +58,10 @@ static void meet_at_file(int rank, MPI_Comm comm, const char* folder) {
         MPI_SUCCESS);
   MPI_Type_vector(kBlocks, 1, 4, MPI_INT, &every_fourth);
   MPI_Type_commit(&every_fourth);
+  begin(rank == 3);
   MPI_File_set_view(file, rank * (MPI_Offset)sizeof(int), MPI_INT, every_fourth, "native",
                     MPI_INFO_NULL);
+  change(rank, file);
   begin(rank == 2);
   MPI_File_write_at_all(file, 0, values, kBlocks, MPI_INT, &status);
   begin(0);
