@@ -33,14 +33,8 @@ constexpr double kCountersNs = 300;
 /// Counting a call; most of those are polls, which copy the requests that they are given.
 constexpr double kCountedNs = 5;
 
-std::chrono::nanoseconds until_beat(uint64_t period_ns) {
-  return std::chrono::nanoseconds(until_beat_ns(period_ns));
-}
-
-/// Ranks attach meanwhile: not at once.
-uint64_t first_second_ns() {
-  const uint64_t beat_ns = until_beat_ns(kSecondNs);
-  return beat_ns < kSecondNs / 2 ? beat_ns + kSecondNs : beat_ns;
+std::chrono::nanoseconds until_beat() {
+  return std::chrono::nanoseconds(until_beat_ns(wall_ns(), kPeriodNs));
 }
 
 double measure_tick_read_ns(clock::TickSource source) {
@@ -170,12 +164,13 @@ void Housekeeping::run() {
   connect_to_service();
   providers_.start();
   last_second_ns_ = monotonic_ns();
-  next_second_ns_ = last_second_ns_ + first_second_ns();
+  Beat full_second(kSecondNs, wall_ns());
+  const uint64_t started_ns = last_second_ns_;
   if (state_->header().worker_count > 1)  // an earlier worker has reckoned with it
     last_agent_cpu_ns_ = state_->header().keeper_cpu_ns.load(std::memory_order_relaxed);
   std::unique_lock lock(m_);
   for (;;) {
-    if (!is_stopping_ && !has_work()) wake_.wait_for(lock, until_beat(kPeriodNs));
+    if (!is_stopping_ && !has_work()) wake_.wait_for(lock, until_beat());
     const bool is_last = is_stopping_;
     is_busy_ = true;
     lock.unlock();
@@ -184,10 +179,8 @@ void Housekeeping::run() {
     providers_.tick(now_ns);
     crash_watch_.tick(now_ns);
     read_ranks_cpu();  // a process may be reaped before its end is seen: the last reading stays
-    if (now_ns + kBeatSlackNs >= next_second_ns_) {
-      next_second_ns_ = next_beat_ns(next_second_ns_, now_ns, kSecondNs);
-      second();
-    }
+    const bool is_start = now_ns - started_ns < kStartNs;  // ranks attach meanwhile
+    if (full_second.is_due(wall_ns()) && !is_start) second();
     lock.lock();
     is_busy_ = false;
     settled_.notify_all();

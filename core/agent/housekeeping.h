@@ -103,7 +103,6 @@ class Housekeeping : public ProcessListener {
   uint64_t last_agent_cpu_ns_ = 0;
   uint64_t last_ranks_cpu_ns_ = 0;
   uint64_t last_second_ns_ = 0;
-  uint64_t next_second_ns_ = 0;
 
   std::mutex m_;
   std::condition_variable wake_;

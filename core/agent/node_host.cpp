@@ -15,7 +15,8 @@ namespace {
 
 constexpr uint32_t kAgentMetric = 0x80000000u;  ///< ids of processes stay below
 constexpr uint32_t kMaxProviderDefinitionBytes = 1u << 17;
-constexpr uint64_t kLogPeriodNs = 100'000'000;
+constexpr uint64_t kMillisecondNs = 1'000'000;
+constexpr uint64_t kLogPeriodNs = 100 * kMillisecondNs;
 /// Taking a sample and encoding its record, without unwinding: 0.5 to 1.1 us, measured at 4 kHz.
 constexpr uint64_t kRecordNs = 1000;
 constexpr const char* kGapText =
@@ -42,7 +43,8 @@ struct NodeHost::Hosted {
   NodeHost* host;
   provider::Provider provider;
   uint16_t index;
-  uint64_t next_tick_ns = 0;
+  uint64_t period_ns;  ///< of its ticks; 0: it wants none
+  Beat beat;
   uint64_t last_log_ns = 0;
   bool has_failed = false;
   bool has_node_state = false;  ///< it has said itself how it is
@@ -266,8 +268,10 @@ void NodeHost::load(const std::string& path) {
     AON_LOG_WARNING("provider %s: %s", path.c_str(), loaded.error().message.c_str());
     return;
   }
-  hosted_.push_back(std::unique_ptr<Hosted>(
-      new Hosted{this, std::move(*loaded), static_cast<uint16_t>(hosted_.size())}));
+  const uint64_t period_ns = loaded->tick_period_ms() * kMillisecondNs;
+  hosted_.push_back(std::unique_ptr<Hosted>(new Hosted{this, std::move(*loaded),
+                                                       static_cast<uint16_t>(hosted_.size()),
+                                                       period_ns, Beat(period_ns)}));
   Hosted* hosted = hosted_.back().get();
   if (share(hosted)) return;
   const Status status =
@@ -324,10 +328,9 @@ void NodeHost::process_ended(uint32_t process) {
 
 void NodeHost::tick(uint64_t now_ns) {
   now_ns_ = now_ns;
+  const uint64_t wall_now_ns = wall_ns();
   for (const auto& hosted : hosted_) {
-    const uint64_t period_ns = uint64_t{hosted->provider.tick_period_ms()} * 1'000'000u;
-    if (period_ns == 0 || now_ns + kBeatSlackNs < hosted->next_tick_ns) continue;
-    hosted->next_tick_ns = next_beat_ns(hosted->next_tick_ns, now_ns, period_ns);
+    if (hosted->period_ns == 0 || !hosted->beat.is_due(wall_now_ns)) continue;
     hosted->provider.tick(clock::now_ticks(tick_source_));
     if (hosted->shared)
       hosted->shared->tick(reinterpret_cast<aon_core*>(hosted.get()), Table::kApi, now_ns_);

@@ -22,9 +22,7 @@ uint64_t now_ns(clockid_t clock) noexcept {
 
 uint64_t monotonic_ns() noexcept { return now_ns(CLOCK_MONOTONIC); }
 
-uint64_t until_beat_ns(uint64_t period_ns) noexcept {
-  return until_beat_ns(now_ns(CLOCK_REALTIME), period_ns);
-}
+uint64_t wall_ns() noexcept { return now_ns(CLOCK_REALTIME); }
 
 int wait_for_events(int epoll, std::span<epoll_event> events, uint64_t timeout_ns) noexcept {
   const auto capacity = static_cast<int>(events.size());

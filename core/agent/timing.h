@@ -19,23 +19,35 @@ namespace aon::agent {
 /// ns of CLOCK_MONOTONIC.
 uint64_t monotonic_ns() noexcept;
 
+/// ns of CLOCK_REALTIME.
+uint64_t wall_ns() noexcept;
+
 /// From `now_ns` of CLOCK_REALTIME to the next multiple of `period_ns`: 1 to period_ns.
 constexpr uint64_t until_beat_ns(uint64_t now_ns, uint64_t period_ns) noexcept {
   return period_ns - now_ns % period_ns;
 }
 
-/// The same from now on.
-uint64_t until_beat_ns(uint64_t period_ns) noexcept;
+/// Tells of each multiple of its period once: when it is asked for the first time after it, and
+/// when the clock was set. Those that nobody asked for are not made up for.
+class Beat {
+ public:
+  /// Due at once.
+  explicit constexpr Beat(uint64_t period_ns) noexcept : period_ns_(period_ns) {}
+  /// Due at the next multiple after `now_ns` of CLOCK_REALTIME.
+  constexpr Beat(uint64_t period_ns, uint64_t now_ns) noexcept
+      : period_ns_(period_ns), number_(now_ns / period_ns) {}
 
-/// A beat may come so much early and is that beat all the same: ticks of a timer are not exact.
-constexpr uint64_t kBeatSlackNs = 20'000'000;
+  constexpr bool is_due(uint64_t now_ns) noexcept {
+    const uint64_t number = now_ns / period_ns_;
+    const bool is_new = number != number_;
+    number_ = number;
+    return is_new;
+  }
 
-/// The beat that follows the one that was due at `due_ns` (0: none was) and came at `now_ns`, both
-/// of one clock. Those that were missed are not made up for.
-constexpr uint64_t next_beat_ns(uint64_t due_ns, uint64_t now_ns, uint64_t period_ns) noexcept {
-  const bool is_late = due_ns == 0 || now_ns >= due_ns + period_ns;
-  return (is_late ? now_ns : due_ns) + period_ns;
-}
+ private:
+  uint64_t period_ns_;
+  uint64_t number_ = UINT64_MAX;  ///< of the last one
+};
 
 /// As epoll_wait(), where the kernel can with a timeout that is not in milliseconds; else it is
 /// rounded up.

@@ -99,22 +99,22 @@ Worker::Worker(WorkerInputs inputs, State state, Staging staging)
 /// One stretch of service: until the launch is over.
 void Worker::serve_turns() {
   uint64_t last_bytes_ns = monotonic_ns();
-  uint64_t next_second_ns = last_bytes_ns + kSecondNs;
-  int period_ms = 0;
+  Beat second(kSecondNs, wall_ns());
+  uint64_t period_ns = 0;
   for (;;) {
-    server_.poll(period_ms == 0 ? 0 : until_beat_ns(static_cast<uint64_t>(period_ms) * kMs));
+    server_.poll(period_ns == 0 ? 0 : until_beat_ns(wall_ns(), period_ns));
     if (state_.header().spans_nodes.load(std::memory_order_relaxed) != 0) peers_.start();
     const uint64_t now_ns = monotonic_ns();
     state_.header().worker_turn_ns.store(now_ns, std::memory_order_relaxed);
     const DrainPass pass = drainer_.drain(now_ns);
     if (pass.bytes != 0) last_bytes_ns = now_ns;
     if (pass.bytes != 0 && drainer_.wants_encoding()) encode_thread_.nudge();
-    period_ms = now_ns - last_bytes_ns > kIdleAfterNs ? kIdlePeriodMs : pass.period_ms;
+    const bool is_idle = now_ns - last_bytes_ns > kIdleAfterNs;
+    period_ns = static_cast<uint64_t>(is_idle ? kIdlePeriodMs : pass.period_ms) * kMs;
     if (server_.advance(now_ns)) encode_thread_.flush_soon();
-    if (now_ns >= next_second_ns) {
+    if (second.is_due(wall_ns())) {
       drainer_.report_counts();
       drainer_.report_open_calls(now_ns);
-      next_second_ns = now_ns + kSecondNs;
     }
     if (!is_terminating_ && server_.has_signal()) terminate(now_ns);
     if (is_terminating_ && !server_.has_live_processes()) return;

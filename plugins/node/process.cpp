@@ -121,8 +121,9 @@ void ProcessSession::read_process(uint32_t number, const Process& process) {
 
 void ProcessSession::read() {
   const size_t wanted = (processes_.size() + kProcessesPerTick - 1) / kProcessesPerTick;
-  if (++ticks_since_ < std::min(wanted, kMaxStride)) return;
-  ticks_since_ = 0;
+  // By the clock that nodes have in common: the longest turns of all agents come together.
+  const uint64_t beat = system_.wall_ns() / kProcessPeriodNs;
+  if (beat % std::clamp<size_t>(wanted, 1, kMaxStride) != 0) return;
   for (const auto& [number, process] : processes_) read_process(number, process);
 }
 

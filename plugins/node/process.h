@@ -19,6 +19,7 @@
 namespace aon::node {
 
 constexpr uint32_t kProcessPeriodMs = 200;
+constexpr uint64_t kProcessPeriodNs = kProcessPeriodMs * 1'000'000;
 constexpr size_t kProcessesPerTick = 16;  ///< of more, all are read in every second, third ... tick
 constexpr size_t kMaxStride = 5;          ///< once a second
 
@@ -49,7 +50,6 @@ class ProcessSession : public Session {
   bool is_same(const Process& process) const;
 
   std::map<uint32_t, Process> processes_;
-  size_t ticks_since_ = 0;  ///< the last reading
 };
 
 }  // namespace aon::node

@@ -24,6 +24,12 @@ bool is_among_the_last(int fd) {
          static_cast<rlim_t>(fd) + kSpareDescriptors >= limit.rlim_cur;
 }
 
+uint64_t clock_ns(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
 File read_from_start(int fd, size_t max_bytes) {
   File file;
   char buffer[4096];
@@ -94,11 +100,9 @@ int System::paranoid_level() const {
   return file && level ? static_cast<int>(*level) : 2;
 }
 
-uint64_t System::now_ns() const {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
-}
+uint64_t System::now_ns() const { return clock_ns(CLOCK_MONOTONIC); }
+
+uint64_t System::wall_ns() const { return clock_ns(CLOCK_REALTIME); }
 
 System& real_system() {
   static System* const system = new System("");  // never destroyed

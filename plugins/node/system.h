@@ -50,6 +50,8 @@ class System {
 
   /// A clock to measure what a reading costs.
   virtual uint64_t now_ns() const;
+  /// The wall clock, which nodes have in common.
+  virtual uint64_t wall_ns() const;
 
  private:
   std::string root_;

@@ -39,6 +39,7 @@ class Machine : public System {
   ssize_t read_event(int fd, void* data, size_t size_bytes) override;
   void close_event(int fd) override;
   uint64_t now_ns() const override { return now_ns_; }
+  uint64_t wall_ns() const override { return now_ns_; }
 
   /// Goes on to the next step; "" after the last one. Returns what is to be done, "tick 1000".
   std::string next();
