@@ -92,7 +92,8 @@ void Encoder::take_staging() {
   const uint64_t head =
       state_->header().staging_head.load(std::memory_order_acquire);  // pairs with agent:staging
   const uint64_t base = state_->header().staging_base.load(std::memory_order_relaxed);
-  if (read_ < base && base <= head) {  // everything before is committed
+  // Everything before a base is committed; one above the head is published with the next head.
+  if (read_ < base && base <= head) {
     read_ = base;
     tail_.store(base, std::memory_order_release);  // pairs with agent:tail
   }

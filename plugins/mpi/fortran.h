@@ -279,7 +279,7 @@ template <Family kFamily, FortranBody kRecord, class... Words>
     return reinterpret_cast<int (*)(Words...)>(function)(arguments...);
   }
   if (AON_LIKELY(plan == 1)) {
-    const Word words[] = {arguments...};
+    const Word words[] = {arguments...};  // of its own: nobody else sees it, it is no memory
     return kRecord(words, function, 1);
   }
   const Word words[] = {arguments...};

@@ -34,7 +34,7 @@ class System {
 
   /// The first 64 KiB (`max_bytes`) of the file at an absolute path.
   virtual File read(const std::string& path, size_t max_bytes = kMaxFileBytes) const;
-  /// A descriptor of that file, or -errno: -EMFILE where descriptors are scarce, too.
+  /// A descriptor of that file, or -errno: -EMFILE where a quarter of all is in use, too.
   virtual int open(const std::string& path) const;
   /// Names in a folder, sorted; empty when it is not there.
   virtual std::vector<std::string> list(const std::string& folder) const;

@@ -103,7 +103,7 @@ TEST_F(NodeSystem, a_repeated_file_is_opened_each_time_where_descriptors_are_sca
   const System system(folder_);
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  const rlimit few{18, before.rlim_max};  // the next one is among the last
+  const rlimit few{8, before.rlim_max};  // the next one is beyond a quarter
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
   EXPECT_EQ(system.open("/first"), -EMFILE);
   const RepeatedFile file(system, "/first");
