@@ -19,7 +19,8 @@
 // GPU_PROGRAM_GRAPHLESS=1: no graph is launched at the end. GPU_PROGRAM_CAPTURES=N: N kernels are
 // captured before all, one each, and their graphs thrown away; with GPU_PROGRAM_BROKEN=1 each
 // breaks. GPU_PROGRAM_WRONG_ENDS=1: captures of a stream that has none are ended, in vain, in each
-// of them and behind the kernels of each stream.
+// of them and behind the kernels of each stream. GPU_PROGRAM_LEFT_OPEN=1: the first thread captures
+// a kernel before all, and ends that in the pause, if there is one.
 // GPU_PROGRAM_RELEASES=N: its context is retained and released N times in a second, as UCX does for
 // each transfer, and then once more: that is its end.
 #include <aon/annotate.h>
@@ -94,6 +95,12 @@ static void capture_in_vain(int captures) {
   }
 }
 
+static void* const kOpenStream = (void*)5;
+static void begin_open_capture(void) {
+  cuStreamBeginCapture_v2(kOpenStream, 2);
+  cuLaunchKernel(kNames[0], 1, 1, 1, 1, 1, 1, 0, kOpenStream, NULL, NULL);
+}
+
 static void launch_graphs(void) {
   cuGraphLaunch(first_graph, (void*)6);
   cuGraphLaunch(last_graph, (void*)6);
@@ -142,6 +149,8 @@ static long launch_unseen(int kernels) {
   int (*resume_gpu)(void) = shim ? (int (*)(void))dlsym(shim, "aon_gpu_resume") : NULL;
   const int is_paused = pause_gpu && pause_gpu();
   printf("paused %d\n", is_paused);
+  void* captured = NULL;
+  if (getenv("GPU_PROGRAM_LEFT_OPEN")) cuStreamEndCapture(kOpenStream, &captured);
   for (int i = 0; i < kernels; ++i) {
     cuLaunchKernel("unseen", 1, 1, 1, 1, 1, 1, 0, (void*)7, NULL, NULL);
   }
@@ -350,6 +359,7 @@ int main(int argc, char** argv) {
   if (getenv("GPU_PROGRAM_FORK")) fork_child();
   long launched = 0;
   if (getenv("GPU_PROGRAM_GRAPHS")) make_graph();
+  if (getenv("GPU_PROGRAM_LEFT_OPEN")) begin_open_capture();
   if (getenv("GPU_PROGRAM_CAPTURES")) capture_in_vain(atoi(getenv("GPU_PROGRAM_CAPTURES")));
   if (getenv("GPU_PROGRAM_PAUSE")) launched += launch_unseen(atoi(getenv("GPU_PROGRAM_PAUSE")));
   if (getenv("GPU_PROGRAM_PCONTROL"))
