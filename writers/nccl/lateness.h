@@ -149,8 +149,8 @@ class LatenessAnalysis final : public Writer {
   /// Null before finish(), and when something failed.
   const LatenessSummary* summary() const { return is_done_ ? &summary_ : nullptr; }
   bool has_waits() const { return waits_.has_value() && is_done_; }
-  /// What each member waited, from kLeastCallWaitNs on, on the timelines that are in the archive, in
-  /// operations that end in its window. Only with has_waits().
+  /// What each member waited, from kLeastCallWaitNs on, on the timelines that are in the archive,
+  /// in operations that end in its window. Only with has_waits().
   Result<TimelineWaits::Reader> read_waits() { return waits_->read(); }
   /// In operations that end before that.
   uint64_t waited_before_ns(uint64_t location) const {
