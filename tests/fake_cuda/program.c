@@ -82,8 +82,9 @@ static void end_no_capture(void) {
   if (cuStreamEndCapture((void*)7, &captured) == 0) abort();
 }
 
-static void capture_in_vain(int captures) {
+static void capture_in_vain(const char* count) {
   const int is_broken = getenv("GPU_PROGRAM_BROKEN") != NULL;
+  const int captures = count ? atoi(count) : 0;
   for (int i = 0; i < captures; ++i) {
     void* captured = NULL;
     void* stream = (void*)6;
@@ -99,6 +100,11 @@ static void* const kOpenStream = (void*)5;
 static void begin_open_capture(void) {
   cuStreamBeginCapture_v2(kOpenStream, 2);
   cuLaunchKernel(kNames[0], 1, 1, 1, 1, 1, 1, 0, kOpenStream, NULL, NULL);
+}
+
+static void capture_before_all(void) {
+  if (getenv("GPU_PROGRAM_LEFT_OPEN")) begin_open_capture();
+  capture_in_vain(getenv("GPU_PROGRAM_CAPTURES"));
 }
 
 static void launch_graphs(void) {
@@ -359,8 +365,7 @@ int main(int argc, char** argv) {
   if (getenv("GPU_PROGRAM_FORK")) fork_child();
   long launched = 0;
   if (getenv("GPU_PROGRAM_GRAPHS")) make_graph();
-  if (getenv("GPU_PROGRAM_LEFT_OPEN")) begin_open_capture();
-  if (getenv("GPU_PROGRAM_CAPTURES")) capture_in_vain(atoi(getenv("GPU_PROGRAM_CAPTURES")));
+  capture_before_all();
   if (getenv("GPU_PROGRAM_PAUSE")) launched += launch_unseen(atoi(getenv("GPU_PROGRAM_PAUSE")));
   if (getenv("GPU_PROGRAM_PCONTROL"))
     launched += launch_paused(atoi(getenv("GPU_PROGRAM_PCONTROL")));
