@@ -356,8 +356,10 @@ std::vector<std::string> summary_lines(const Json& ledger, const std::string& di
     if (finding.is_string() && finding_count++ < kMaxShownFindings)
       lines.push_back(finding.get<std::string>());
   }
-  for (const Json& line : member(member(ledger, "assembly"), "left_out_of_tables")) {
-    if (line.is_string()) lines.push_back(line.get<std::string>());
+  for (const char* what : {"left_out_of_tables", "metrics_left_out"}) {
+    for (const Json& line : member(member(ledger, "assembly"), what)) {
+      if (line.is_string()) lines.push_back(line.get<std::string>());
+    }
   }
   for (const std::string& line : provider_lines(ledger)) {
     if (lines.size() < kMaxSummaryLines) lines.push_back("not collected: " + line);

@@ -90,7 +90,7 @@ Check check_cupti(const LibraryProbe& library, bool are_counters_restricted) {
                  is_there ? library.name : absence(library, "libcupti.so.13 or .so.12"),
                  is_there ? "" : "add CUDA's extras/CUPTI/lib64 to LD_LIBRARY_PATH"};
   if (!library.remark.empty()) check.detail += "; " + library.remark;
-  if (library.is_path_wrong) check.remedy = kCuptiPathRemedy;
+  if (library.is_path_wrong || !library.problem.empty()) check.remedy = kCuptiPathRemedy;
   if (are_counters_restricted) {
     check.detail += "; counters are for administrators only";
     check.remedy += check.remedy.empty() ? "" : "; ";

@@ -298,10 +298,23 @@ void Drain::look_for_work(const Work& work, const uint8_t* record) {
   has_seen_work_ = work.row == Row::kStream;
   if (work.row != Row::kCalls || did_nothing(record)) return;
   const Does does = does_of(work);
-  if (does == Does::kCapture) ++open_captures_;
-  if (does == Does::kEndCapture && open_captures_ != 0) --open_captures_;
+  const auto own = std::find(capturing_, capturing_ + capturing_count_, work.stream);
+  const bool is_capturing = own != capturing_ + capturing_count_;
+  if (does == Does::kCapture && !is_capturing && capturing_count_ < kMostCapturing)
+    capturing_[capturing_count_++] = work.stream;
+  if (does == Does::kEndCapture) end_capture(is_capturing ? own : capturing_);
   const bool is_launch = does == Does::kLaunch || does == Does::kLaunchGraph;
-  if (is_launch && open_captures_ == 0) ++launch_count_;
+  if (is_launch && !is_capturing) ++launch_count_;
+}
+
+/// Of the thread at `thread`: another one may end what it has begun. Where none is known to capture
+/// the begin was not seen, and what was launched behind it has not run.
+void Drain::end_capture(uint32_t* thread) {
+  if (capturing_count_ == 0) {
+    launch_count_ = 0;
+  } else {
+    *thread = capturing_[--capturing_count_];
+  }
 }
 
 /// A CUPTI that is older than the GPU reports no error and no work.

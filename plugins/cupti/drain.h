@@ -47,6 +47,8 @@ class Drain {
   bool has_clock() const { return emitter_.has_clock(); }
   /// At the end: says when the program launched work and CUPTI told of none.
   void tell_silence() const;
+  /// Calls are not recorded: captures may end unseen.
+  void forget_captures() { capturing_count_ = 0; }
   /// All buffers that the last flush brought are read. Says how long CUPTI keeps some back,
   /// from 5 s on.
   void note_complete();
@@ -63,6 +65,7 @@ class Drain {
 
  private:
   static constexpr uint32_t kMostErrors = 4;
+  static constexpr uint32_t kMostCapturing = 64;  ///< launches of further ones are taken for work
 
   /// Of the records of a buffer.
   struct Walk {
@@ -87,6 +90,7 @@ class Drain {
   bool has_plausible_times(const Work& work) const;
   void take(const uint8_t* record);
   void look_for_work(const Work& work, const uint8_t* record);
+  void end_capture(uint32_t* thread);
   void rest();
 
   const Client* client_ = nullptr;
@@ -99,8 +103,10 @@ class Drain {
   RecordCounts counts_;
   uint64_t overhead_ns_ = 0;  ///< that CUPTI tells of itself in the program's threads
   bool has_seen_work_ = false;
-  uint64_t launch_count_ = 0;   ///< that worked, into no capture, while no work was seen
-  uint32_t open_captures_ = 0;  ///< while no work was seen
+  // While no work was seen: launches that worked, but for those of threads that capture.
+  uint64_t launch_count_ = 0;
+  uint32_t capturing_[kMostCapturing] = {};
+  uint32_t capturing_count_ = 0;
   uint64_t refused_count_ = 0;  ///< of Missing, when drops were asked for last
   uint64_t flush_ticks_ = 0;    ///< begin of a flush whose buffers are not all read; 0: none
   uint64_t kept_told_ns_ = 0;

@@ -149,6 +149,7 @@ void Governor::end_interval(Drain* drain) {
          "the driver's log may tell why");
   }
   has_failed_ = has_failed;
+  if (!watchdog_.is_recording() || !wants_calls()) drain->forget_captures();
   tell_gap(false);
   const bool tells_step = has_untold_step_ && !has_failed_;
   if (tells_step) tell_step();

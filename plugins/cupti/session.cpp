@@ -247,6 +247,7 @@ bool serve(Drain* drain) {
     if (request == Request::kResume && !g_collects) take_back(drain);
     if (request == Request::kPause) g_governor.set_blind(GapCause::kPause);
     if (request != Request::kResume) release(drain, cause);
+    if (request == Request::kPause) drain->forget_captures();
     is_well = g_collects == (request == Request::kResume);
     if (request != Request::kStop) tell_blind();
     if (request == Request::kPause) tell_pause();

@@ -69,6 +69,7 @@ void read_memory(Settings* settings) {
   constexpr long kMost = kMaxBuffers;
   char* end = nullptr;
   const long number = strtol(text, &end, 10);
+  while (*end == ' ') ++end;
   const long unit_mib = end != text ? mib_of_unit(end) : 0;
   const long asked_mib = std::clamp(number, -1L, kMost + 1) * unit_mib;
   if (unit_mib != 0)

@@ -19,7 +19,8 @@
 // GPU_PROGRAM_GRAPHLESS=1: no graph is launched at the end. GPU_PROGRAM_CAPTURES=N: N kernels are
 // captured before all, one each, and their graphs thrown away; with GPU_PROGRAM_BROKEN=1 each
 // breaks. GPU_PROGRAM_WRONG_ENDS=1: captures of a stream that has none are ended, in vain, in each
-// of them and behind the kernels of each stream.
+// of them and behind the kernels of each stream. GPU_PROGRAM_LEFT_OPEN=1: the first thread captures
+// a kernel before all, and ends that in the pause, if there is one.
 // GPU_PROGRAM_RELEASES=N: its context is retained and released N times in a second, as UCX does for
 // each transfer, and then once more: that is its end.
 #include <aon/annotate.h>
@@ -81,8 +82,9 @@ static void end_no_capture(void) {
   if (cuStreamEndCapture((void*)7, &captured) == 0) abort();
 }
 
-static void capture_in_vain(int captures) {
+static void capture_in_vain(const char* count) {
   const int is_broken = getenv("GPU_PROGRAM_BROKEN") != NULL;
+  const int captures = count ? atoi(count) : 0;
   for (int i = 0; i < captures; ++i) {
     void* captured = NULL;
     void* stream = (void*)6;
@@ -92,6 +94,17 @@ static void capture_in_vain(int captures) {
     if (is_broken && cuCtxSynchronize() == 0) abort();
     if ((cuStreamEndCapture(stream, &captured) != 0) != is_broken) abort();
   }
+}
+
+static void* const kOpenStream = (void*)5;
+static void begin_open_capture(void) {
+  cuStreamBeginCapture_v2(kOpenStream, 2);
+  cuLaunchKernel(kNames[0], 1, 1, 1, 1, 1, 1, 0, kOpenStream, NULL, NULL);
+}
+
+static void capture_before_all(void) {
+  if (getenv("GPU_PROGRAM_LEFT_OPEN")) begin_open_capture();
+  capture_in_vain(getenv("GPU_PROGRAM_CAPTURES"));
 }
 
 static void launch_graphs(void) {
@@ -142,6 +155,8 @@ static long launch_unseen(int kernels) {
   int (*resume_gpu)(void) = shim ? (int (*)(void))dlsym(shim, "aon_gpu_resume") : NULL;
   const int is_paused = pause_gpu && pause_gpu();
   printf("paused %d\n", is_paused);
+  void* captured = NULL;
+  if (getenv("GPU_PROGRAM_LEFT_OPEN")) cuStreamEndCapture(kOpenStream, &captured);
   for (int i = 0; i < kernels; ++i) {
     cuLaunchKernel("unseen", 1, 1, 1, 1, 1, 1, 0, (void*)7, NULL, NULL);
   }
@@ -350,7 +365,7 @@ int main(int argc, char** argv) {
   if (getenv("GPU_PROGRAM_FORK")) fork_child();
   long launched = 0;
   if (getenv("GPU_PROGRAM_GRAPHS")) make_graph();
-  if (getenv("GPU_PROGRAM_CAPTURES")) capture_in_vain(atoi(getenv("GPU_PROGRAM_CAPTURES")));
+  capture_before_all();
   if (getenv("GPU_PROGRAM_PAUSE")) launched += launch_unseen(atoi(getenv("GPU_PROGRAM_PAUSE")));
   if (getenv("GPU_PROGRAM_PCONTROL"))
     launched += launch_paused(atoi(getenv("GPU_PROGRAM_PCONTROL")));

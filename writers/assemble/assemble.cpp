@@ -1,5 +1,7 @@
 #include "writers/assemble/assemble.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -129,7 +131,8 @@ class Assembly {
   Status fit_archive();
   uint64_t bytes_beside_events() const;
   Status convert(const fs::path& staging);
-  bool has_room_for_waits(bool of_nccl) const;
+  uint64_t location_count_with_waits(bool of_nccl) const;
+  std::vector<std::string> left_out_metrics(const Passed& passed) const;
   bool has_devices() const;
   bool has_nccl() const;
   void add_warnings(std::vector<std::string> lines) {
@@ -252,8 +255,8 @@ Status Assembly::fit_archive() {
     record_bytes += DeviceSpans::kSpanBytes + DeviceAnalysis::kItemBytes;
     if (has_nccl()) {
       using nccl::LatenessAnalysis;
-      record_bytes +=
-          sizeof(NcclSpan) + LatenessAnalysis::kPartBytes + LatenessAnalysis::kWaitBytes;
+      record_bytes += sizeof(NcclSpan) + LatenessAnalysis::kPartBytes;
+      if (writer_plan().has_room_for_nccl_waits) record_bytes += LatenessAnalysis::kWaitBytes;
     }
     device_bytes_ = room_bytes / record_bytes * DeviceSpans::kSpanBytes;
   }
@@ -284,17 +287,37 @@ bool Assembly::has_nccl() const {
       [&model](const Location& location) { return is_nccl_timeline(model, location); });
 }
 
-/// A second location for each thread in the archive; `of_nccl`: for each communicator, too.
-bool Assembly::has_room_for_waits(bool of_nccl) const {
+/// Of the archive, with a second one for each thread; `of_nccl`: for each communicator, too.
+uint64_t Assembly::location_count_with_waits(bool of_nccl) const {
   const Model& model = parts_->model;
-  uint64_t wanted_count = 0;
+  uint64_t count = 0;
   for (const Location& location : model.locations) {
     if (!location.in_archive) continue;
     const bool may_wait =
         location.type == LocationType::kThread || (of_nccl && is_nccl_timeline(model, location));
-    wanted_count += may_wait ? 2 : 1;
+    count += may_wait ? 2 : 1;
   }
-  return wanted_count <= options_.otf2_locations;
+  return count;
+}
+
+/// The metrics of waiting that were found and have no room.
+std::vector<std::string> Assembly::left_out_metrics(const Passed& passed) const {
+  const WriterPlan plan = writer_plan();
+  const nccl::LatenessSummary* late = passed.collectors.lateness->summary();
+  std::vector<std::string> lines;
+  const auto add = [&](const char* name, bool of_nccl) {
+    lines.push_back(
+        fmt::format("the archive lacks the metric \"{}\": its locations need --otf2-locations {}",
+                    name, location_count_with_waits(of_nccl)));
+  };
+  if (!plan.writes_otf2) return lines;
+  if (!plan.has_room_for_waits && passed.waits && !passed.waits->summary()->rows.empty())
+    add("waiting time", false);
+  const bool has_timelines = location_count_with_waits(true) > location_count_with_waits(false);
+  if (!plan.has_room_for_nccl_waits && has_timelines && late != nullptr &&
+      late->table.operation_count() != 0)
+    add("NCCL waiting time", true);
+  return lines;
 }
 
 WriterPlan Assembly::writer_plan() const {
@@ -304,8 +327,10 @@ WriterPlan Assembly::writer_plan() const {
   plan.writes_otf2 = options_.writes_otf2 && has_processes;
   plan.writes_hdf5 = options_.writes_hdf5 && has_processes;
   plan.nccl_as_mpi = options_.nccl_as_mpi;
-  plan.has_room_for_waits = has_room_for_waits(false);
-  plan.has_room_for_nccl_waits = has_nccl() && has_room_for_waits(true);
+  const uint64_t most = options_.otf2_locations;
+  plan.has_room_for_waits = location_count_with_waits(false) <= most;
+  plan.has_room_for_nccl_waits =
+      plan.writes_otf2 && has_nccl() && location_count_with_waits(true) <= most;
   plan.may_hang = may_hang(parts_->model);
   plan.has_devices = has_devices();
   plan.device_bytes = device_bytes_;
@@ -409,6 +434,8 @@ Status Assembly::convert(const fs::path& staging) {
   }
   status = collect_failures(staging, passed.writers, &report_);
   if (!status) return status;
+  for (const std::string& lack : passed.collectors.lacks)
+    report_.warnings.push_back(lack + "; run: aon finalize " + folder_.string());
   report_.outcome = passed.outcome;
   add_law_warning(passed.tallies, &report_.warnings);
   for (const LocationTally& tally : passed.tallies) {
@@ -443,6 +470,7 @@ Status Assembly::write_the_ledger(const fs::path& staging, const Passed& passed)
   if (facts.findings.size() > kMaxFindings) facts.findings.resize(kMaxFindings);
   facts.warnings = report_.warnings;
   facts.left_out = collectors.notes.left_out;
+  facts.left_out_metrics = left_out_metrics(passed);
   facts.waits = passed.waits ? passed.waits->summary() : nullptr;
   facts.functions = collectors.findings->functions();
   facts.steps = collectors.steps->summary();

@@ -14,8 +14,10 @@ namespace {
 namespace fs = std::filesystem;
 
 /// All but the one of profile.h5. The steps come first: others look at them while events pass.
+/// `lacks`: of the archive; null in a share, which does not finish it.
 std::vector<WriterSlot> make_common(const fs::path& folder, const WriterPlan& plan,
-                                    WaitAnalysis* waits, StepPlan steps, Collectors* collectors) {
+                                    WaitAnalysis* waits, StepPlan steps, Collectors* collectors,
+                                    std::vector<std::string>* lacks) {
   std::vector<WriterSlot> writers;
   auto meter = make_step_meter(std::move(steps), waits, plan.max_step_rows);
   collectors->steps = meter.get();
@@ -53,7 +55,8 @@ std::vector<WriterSlot> make_common(const fs::path& folder, const WriterPlan& pl
     WaitAnalysis* told = plan.has_room_for_waits ? waits : nullptr;
     nccl::LatenessAnalysis* late = plan.has_room_for_nccl_waits ? collectors->lateness : nullptr;
     if (late != nullptr) late->keep_waits();
-    writers.push_back({kArchiveName, make_otf2_writer(folder, told, plan.nccl_as_mpi, late), {}});
+    writers.push_back(
+        {kArchiveName, make_otf2_writer(folder, told, plan.nccl_as_mpi, late, lacks), {}});
     writers.push_back({kSamplesName, make_samples_writer(folder), {}});
   }
   return writers;
@@ -64,7 +67,8 @@ std::vector<WriterSlot> make_common(const fs::path& folder, const WriterPlan& pl
 /// Rows of the profile reach the findings while profile.h5 is written.
 std::vector<WriterSlot> make_writers(const fs::path& folder, const WriterPlan& plan,
                                      WaitAnalysis* waits, StepPlan steps, Collectors* collectors) {
-  std::vector<WriterSlot> writers = make_common(folder, plan, waits, std::move(steps), collectors);
+  std::vector<WriterSlot> writers =
+      make_common(folder, plan, waits, std::move(steps), collectors, &collectors->lacks);
   if (!plan.writes_hdf5) return writers;
   ProfileListener listener = [sink = collectors->findings](
                                  const Group& group, const Location* location,
@@ -83,7 +87,8 @@ std::vector<WriterSlot> make_share_writers(const fs::path& folder, const std::st
                                            const WriterPlan& plan, WaitAnalysis* waits,
                                            StepPlan steps) {
   Collectors collectors;
-  std::vector<WriterSlot> writers = make_common(folder, plan, waits, std::move(steps), &collectors);
+  std::vector<WriterSlot> writers =
+      make_common(folder, plan, waits, std::move(steps), &collectors, nullptr);
   if (plan.writes_hdf5) {
     const std::string file = "series/" + name + ".h5";
     writers.push_back({kProfileName, make_hdf5_share(folder / file, file, collectors.devices), {}});

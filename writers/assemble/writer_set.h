@@ -45,6 +45,7 @@ struct Collectors {
   HangFinder* hangs = nullptr;                 ///< null: nothing was open or quiet for long
   nccl::LatenessAnalysis* lateness = nullptr;  ///< of operations of NCCL
   ProfileNotes notes;                          ///< of profile.h5
+  std::vector<std::string> lacks;              ///< of the archive, a line each
 };
 
 /// The writers of a whole job, in `folder`. `waits` (null: not analysed) outlives them.

@@ -312,6 +312,7 @@ Json assembly_json(const LedgerFacts& facts) {
           {"shares", facts.share_count},
           {"shares_replaced", facts.replaced_count},
           {"left_out_of_tables", facts.left_out},
+          {"metrics_left_out", facts.left_out_metrics},
           {"warnings", facts.warnings}};
 }
 

@@ -32,9 +32,10 @@ struct LedgerFacts {
   std::span<const LocationTally> tallies;   ///< in order of Model::locations
   Outcome outcome;
   std::vector<std::string> findings;
-  std::vector<std::string> warnings;   ///< of the assembly: writers that failed, what was left out
-  std::vector<std::string> left_out;   ///< of tables, for they would be too large
-  const WaitSummary* waits = nullptr;  ///< null: not analysed
+  std::vector<std::string> warnings;  ///< of the assembly: writers that failed, what was left out
+  std::vector<std::string> left_out;  ///< of tables, for they would be too large
+  std::vector<std::string> left_out_metrics;         ///< of the archive, for want of locations
+  const WaitSummary* waits = nullptr;                ///< null: not analysed
   std::span<const ledger::FunctionCount> functions;  ///< that samples hit, most first
   const MetricTotals* totals = nullptr;              ///< null: not known
   uint64_t disk_used_bytes = 0;                      ///< spool and archive

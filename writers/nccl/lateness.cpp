@@ -7,6 +7,7 @@
 
 #include "core/spool/same_machine.h"
 #include "writers/nccl/operations.h"
+#include "writers/waits/waits.h"
 
 namespace aon::writers::nccl {
 namespace {
@@ -56,7 +57,9 @@ Status LatenessAnalysis::begin_location(const Location& location) {
     if (communicator.definition.kind != CommunicatorKind::kNccl) continue;
     const uint8_t device = communicator.definition.reserved[kNcclDevice];
     const uint32_t ordinal = device == 0 ? kNoDevice : device - 1u;
-    places_[local] = {communicator.definition.rank, member_of(group_, ordinal)};
+    const auto timeline = timelines_.find({group_, local});
+    places_[local] = {communicator.definition.rank, member_of(group_, ordinal),
+                      timeline != timelines_.end() ? timeline->second : kNotInArchive};
   }
   return {};
 }
@@ -121,7 +124,6 @@ Status LatenessAnalysis::add_kernel_times(const devices::TimedOperation& operati
 Status LatenessAnalysis::add_part(const NcclOperation& operation) {
   const uint32_t region = regions_.global(operation.region);
   const Place& place = places_.at(operation.communicator);
-  const auto timeline = timelines_.find({group_, operation.communicator});
   Part part{region,
             operation.sequence,
             operation.gpu_begin_ns,
@@ -129,7 +131,7 @@ Status LatenessAnalysis::add_part(const NcclOperation& operation) {
             kNotTold,
             kNotTold,
             operation.bytes,
-            timeline != timelines_.end() ? timeline->second : kNotInArchive,
+            place.location,
             static_cast<uint32_t>(operation.type),
             communicators_.global(operation.communicator),
             region,
@@ -326,8 +328,12 @@ void LatenessAnalysis::add_lateness(std::span<const Part> parts) {
 
 /// A store without room says so when it is read: the tables do not need it.
 void LatenessAnalysis::keep_wait(const Part& part, uint64_t wait_ns) {
-  if (!waits_ || wait_ns == 0 || part.location == kNotInArchive) return;
+  if (!waits_ || wait_ns < kLeastCallWaitNs || part.location == kNotInArchive) return;
   const uint64_t end_ns = part.begin_ns + std::min(part.gpu_ns, UINT64_MAX - part.begin_ns);
+  if (end_ns < model_->archive_start_ns) {
+    waited_before_ns_[part.location] += wait_ns;
+    return;
+  }
   static_cast<void>(waits_->add({part.location, part.begin_ns, 0}));
   static_cast<void>(waits_->add({part.location, end_ns, wait_ns}));
 }

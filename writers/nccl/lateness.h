@@ -149,8 +149,14 @@ class LatenessAnalysis final : public Writer {
   /// Null before finish(), and when something failed.
   const LatenessSummary* summary() const { return is_done_ ? &summary_ : nullptr; }
   bool has_waits() const { return waits_.has_value() && is_done_; }
-  /// What each member waited, on the timelines that are in the archive. Only with has_waits().
+  /// What each member waited, from kLeastCallWaitNs on, on the timelines that are in the archive,
+  /// in operations that end in its window. Only with has_waits().
   Result<TimelineWaits::Reader> read_waits() { return waits_->read(); }
+  /// In operations that end before that.
+  uint64_t waited_before_ns(uint64_t location) const {
+    const auto found = waited_before_ns_.find(location);
+    return found != waited_before_ns_.end() ? found->second : 0;
+  }
 
  private:
   /// One member's part of an operation.
@@ -180,6 +186,7 @@ class LatenessAnalysis final : public Writer {
   struct Place {
     uint32_t rank;
     uint32_t member;
+    uint32_t location;  ///< as Part's
   };
 
   bool has_partners(const NcclOperation& operation) const;
@@ -202,6 +209,7 @@ class LatenessAnalysis final : public Writer {
   const Model* model_ = nullptr;
   SortedStore<Part> store_;
   std::optional<TimelineWaits> waits_;
+  std::unordered_map<uint64_t, uint64_t> waited_before_ns_;  ///< by location
   /// Of those in the archive, by group and local communicator: index.
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> timelines_;
   LatenessSummary summary_;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/base/log.h"
 #include "writers/otf2/archive.h"
 #include "writers/otf2/ids.h"
 
@@ -22,26 +21,22 @@ Status NcclWaits::close(OTF2_Archive* archive, std::vector<WrittenLocation>* wri
 Status NcclWaits::write(OTF2_Archive* archive, const Model& model, uint32_t metric_class,
                         const TimeRange& range, std::vector<WrittenLocation>* written) {
   if (lateness_ == nullptr || !lateness_->has_waits()) return {};
-  const auto warn = [](const Error& error) {
-    AON_LOG_WARNING("the archive lacks what NCCL's operations waited: %s", error.message.c_str());
-  };
   Result<nccl::TimelineWaits::Reader> reader = lateness_->read_waits();
-  if (!reader) warn(reader.error());
+  if (!reader) failure_ = reader.error().message;
   const OTF2_Type type = OTF2_TYPE_DOUBLE;
   const Location* timeline = nullptr;
   uint64_t waited_ns = 0;
   while (reader) {
     const Result<const nccl::TimelineWait*> next = reader->next();
-    if (!next) warn(next.error());
+    if (!next) failure_ = next.error().message;
     if (!next || *next == nullptr) break;
     const nccl::TimelineWait& wait = **next;
-    if (wait.time_ns < model.archive_start_ns) continue;
     if (&model.locations[wait.location] != timeline) {
       if (Status status = close(archive, written); !status) return status;
       timeline = &model.locations[wait.location];
       if (!is_nccl_timeline(model, *timeline))
         return Error{Code::kDamaged, "OTF2 archive: a share of another job"};
-      waited_ns = 0;
+      waited_ns = lateness_->waited_before_ns(wait.location);
       Location& own = locations_.emplace_back(*timeline);
       own.id |= kWaitingLocation;
       own.type = LocationType::kMetric;

@@ -6,9 +6,9 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "core/base/log.h"
 #include "writers/otf2/archive.h"
 #include "writers/otf2/definitions.h"
 #include "writers/otf2/device_series.h"
@@ -30,11 +30,12 @@ constexpr uint64_t kTextBytes = 65536;  ///< of the longest name or binding
 class Otf2Writer final : public Writer {
  public:
   Otf2Writer(std::filesystem::path folder, WaitAnalysis* waits, bool nccl_as_mpi,
-             nccl::LatenessAnalysis* lateness)
+             nccl::LatenessAnalysis* lateness, std::vector<std::string>* lacks)
       : folder_(std::move(folder)),
         waits_(waits),
         nccl_as_mpi_(nccl_as_mpi),
-        nccl_waits_(lateness) {}
+        nccl_waits_(lateness),
+        lacks_(lacks) {}
 
   Status begin(const Model& model) override;
   Status begin_location(const Location& location) override;
@@ -62,6 +63,7 @@ class Otf2Writer final : public Writer {
   double clock_error_ns(uint32_t node) const;
   Status write_local_files();
   Status write_properties(const Outcome& outcome);
+  void tell_lacks() const;
   bool must_exist() const;
 
   std::filesystem::path folder_;
@@ -82,7 +84,9 @@ class Otf2Writer final : public Writer {
   otf2::DeviceSeries device_series_;
   std::vector<Event> own_events_;  ///< of a batch that has series of devices, too
   bool has_waiting_ = false;
+  std::string waiting_failure_;  ///< why some of it is missing; "": all was read
   otf2::NcclWaits nccl_waits_;
+  std::vector<std::string>* lacks_;
   bool is_combined_ = false;  ///< the event files are those of shares
   otf2::TimeRange range_{std::numeric_limits<uint64_t>::max(), 0};
 };
@@ -212,13 +216,17 @@ Status Otf2Writer::write_waiting() {
   for (;;) {
     const Result<std::optional<CallWait>> next = waits_->next_call(index);
     if (!next) {
-      AON_LOG_WARNING("the archive lacks waiting times: %s", next.error().message.c_str());
+      waiting_failure_ = next.error().message;
       waits_ = nullptr;  // the rest of the archive is worth more
     }
     if (!next || !*next) break;
     const CallWait& call = **next;
-    if (call.enter_ns < std::max(model_->archive_start_ns, last_ns)) continue;
+    if (call.enter_ns < last_ns) continue;
     last_ns = call.leave_ns;
+    if (call.enter_ns < model_->archive_start_ns) {
+      waited_s += static_cast<double>(call.wait_ns) * 1e-9;
+      continue;
+    }
     if (file_ == nullptr) {
       file_ = OTF2_Archive_GetEvtWriter(archive_.get(), location_->id | otf2::kWaitingLocation);
       if (file_ == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create an event file"};
@@ -416,6 +424,7 @@ Status Otf2Writer::save(StateOut* out) {
   for (const otf2::WrittenLocation& written : written_) save_written(written, out);
   out->put(range_);
   out->put(has_waiting_);
+  out->put(std::exchange(waiting_failure_, {}));
   device_windows_.save(out);
   written_.clear();
   return {};
@@ -430,11 +439,21 @@ Status Otf2Writer::load(StateIn* in) {
   is_combined_ = true;
   otf2::TimeRange range{};
   bool has_waiting = false;
-  if (!in->get(&range) || !in->get(&has_waiting)) return in->status();
+  std::string failure;
+  if (!in->get(&range) || !in->get(&has_waiting) || !in->get(&failure)) return in->status();
+  if (!failure.empty()) waiting_failure_ = failure;
   range_.start_ns = std::min(range_.start_ns, range.start_ns);
   range_.end_ns = std::max(range_.end_ns, range.end_ns);
   has_waiting_ = has_waiting_ || has_waiting;
   return device_windows_.load(in);
+}
+
+void Otf2Writer::tell_lacks() const {
+  if (lacks_ == nullptr) return;
+  if (!waiting_failure_.empty())
+    lacks_->push_back("the archive lacks waiting times: " + waiting_failure_);
+  if (!nccl_waits_.failure().empty())
+    lacks_->push_back("the archive lacks NCCL waiting times: " + nccl_waits_.failure());
 }
 
 Status Otf2Writer::finish(const Outcome& outcome) {
@@ -443,6 +462,7 @@ Status Otf2Writer::finish(const Outcome& outcome) {
   Status status = nccl_waits_.write(archive_.get(), *model_,
                                     otf2::metric_class(*model_, nccl_metric), range_, &written_);
   if (!status) return status;
+  tell_lacks();
   status = check(OTF2_Archive_CloseEvtFiles(archive_.get()), "write event files");
   if (!status) return status;
   status = write_local_files();
@@ -463,8 +483,9 @@ Status Otf2Writer::finish(const Outcome& outcome) {
 }  // namespace
 
 std::unique_ptr<Writer> make_otf2_writer(const std::filesystem::path& folder, WaitAnalysis* waits,
-                                         bool nccl_as_mpi, nccl::LatenessAnalysis* lateness) {
-  return otf2::guard(std::make_unique<Otf2Writer>(folder, waits, nccl_as_mpi, lateness));
+                                         bool nccl_as_mpi, nccl::LatenessAnalysis* lateness,
+                                         std::vector<std::string>* lacks) {
+  return otf2::guard(std::make_unique<Otf2Writer>(folder, waits, nccl_as_mpi, lateness, lacks));
 }
 
 }  // namespace aon::writers

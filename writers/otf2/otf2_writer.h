@@ -9,6 +9,8 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "writers/nccl/lateness.h"
 #include "writers/waits/waits.h"
@@ -20,9 +22,11 @@ namespace aon::writers {
 /// calls of `waits`, which outlives it, have waited is a metric on a location of its own for each
 /// thread; null: no such metric. `nccl_as_mpi`: operations of NCCL are MPI's (nccl_timelines.h).
 /// `lateness`, which outlives it and is finished before it, has what these have waited
-/// (nccl_waits.h); null: no such metric.
+/// (nccl_waits.h); null: no such metric. What could not be read of both is missing: finish() adds a
+/// line to `lacks`, if that is not null.
 std::unique_ptr<Writer> make_otf2_writer(const std::filesystem::path& folder,
                                          WaitAnalysis* waits = nullptr, bool nccl_as_mpi = false,
-                                         nccl::LatenessAnalysis* lateness = nullptr);
+                                         nccl::LatenessAnalysis* lateness = nullptr,
+                                         std::vector<std::string>* lacks = nullptr);
 
 }  // namespace aon::writers

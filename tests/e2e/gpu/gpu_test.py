@@ -344,6 +344,14 @@ class Knobs(GpuCase):
                 self.assertIn(told, self.provider()["reason"])
             shutil.rmtree(self.output)
 
+    def test_a_capture_without_an_end_hides_no_silence_of_others(self):
+        """Of another thread, or its end falls into a pause."""
+        for threads, settings in ((1, {}), (0, {"GPU_PROGRAM_PAUSE": 30})):
+            self.run_program(100, 1, threads, ranks=1, FAKE_CUPTI_BLIND=1, GPU_PROGRAM_GRAPHLESS=1,
+                             GPU_PROGRAM_LEFT_OPEN=1, AON_CUPTI_MODE="yield", **settings)
+            self.assertIn("launched work 100 times", self.provider()["reason"])
+            shutil.rmtree(self.output)
+
     def test_a_child_leaves_the_recording_alone(self):
         self.run_program(100, 1, ranks=1, GPU_PROGRAM_FORK=1)
         self.assert_all_kernels()

@@ -47,13 +47,14 @@ class Lateness(PluginTestCase):
         self.assertGreater(late[rank][cause], caused_ns * 0.8)
 
     def assert_archive_has_the_waits(self, table_rows):
-        """What each rank waited in all."""
+        """What each rank waited in all, but for what was less than 1 us."""
+        operations = sum(row["count"] for row in table_rows)
         archive_s, table_s = readers.nccl_waits(self, self.output), collections.Counter()
         for row in table_rows:
             table_s[f"Rank {row['rank']}"] += row["wait_ns"] * 1e-9
         self.assertEqual(len(table_s), RANKS)
         for rank, value in table_s.items():
-            self.assertAlmostEqual(archive_s[rank], value, places=8)
+            self.assertAlmostEqual(archive_s[rank], value, delta=operations * 1e-6)
 
     def test_a_late_host_is_named_with_its_gpu(self):
         tables, attributes, findings = self.job(FAKE_NCCL_LATE="2:0:host")

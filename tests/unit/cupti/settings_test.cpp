@@ -53,7 +53,7 @@ TEST_F(SettingsTest, that_are_none_are_told_with_what_is_instead) {
 }
 
 TEST_F(SettingsTest, memory_is_a_number_within_limits) {
-  for (const char* text : {"64", "64M", "64m", "64MB", "64MiB"}) {
+  for (const char* text : {"64", "64M", "64m", "64MB", "64MiB", "64 MB"}) {
     set("MEMORY", text);
     EXPECT_EQ(read_settings().memory_mib, 64u) << text;
     EXPECT_STREQ(read_settings().remark, "");

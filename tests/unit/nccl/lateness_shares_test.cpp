@@ -10,18 +10,22 @@ TEST_F(NcclLateness, waits_are_kept_for_timelines_with_the_times_of_their_operat
   model_.locations[5].in_archive = false;
   analysis_.keep_waits();
   for (uint32_t rank = 0; rank < 4; ++rank)
-    tell(rank, 0, {.gpu_ns = rank == 2 ? 100u : 130u, .queued_ns = rank});
+    tell(rank, 0, {.gpu_ns = rank == 2 ? 100u : 3100u, .queued_ns = rank});
+  for (uint32_t rank = 0; rank < 4; ++rank)
+    tell(rank, 1, {.gpu_ns = rank == 2 ? 100u : 1099u, .queued_ns = rank});
   run();
   const std::vector<TimelineWait> waits = waits_of(&analysis_);
-  ASSERT_EQ(waits.size(), 4u) << "rank 1 is not in the archive, rank 2 has not waited";
+  ASSERT_EQ(waits.size(), 4u)
+      << "rank 1 is not in the archive, rank 2 has not waited, and the second "
+         "operation was waited for less than 1 us";
   for (size_t i = 0; i < 2; ++i) {
     const uint64_t rank = i == 0 ? 0 : 3;
     EXPECT_EQ(waits[2 * i].location, 4 + rank);
     EXPECT_EQ(waits[2 * i].time_ns, 1000 + rank);
     EXPECT_EQ(waits[2 * i].wait_ns, 0u);
     EXPECT_EQ(waits[2 * i + 1].location, 4 + rank);
-    EXPECT_EQ(waits[2 * i + 1].time_ns, 1130 + rank);
-    EXPECT_EQ(waits[2 * i + 1].wait_ns, 30u);
+    EXPECT_EQ(waits[2 * i + 1].time_ns, 4100 + rank);
+    EXPECT_EQ(waits[2 * i + 1].wait_ns, 3000u);
   }
 }
 
@@ -29,7 +33,7 @@ TEST_F(NcclLateness, two_shares_find_what_one_process_finds) {
   // More than are handed over in one piece, and what cannot be matched.
   for (uint64_t sequence = 0; sequence < 20'000; ++sequence) {
     for (uint32_t rank = 0; rank < 4; ++rank)
-      tell(rank, sequence, {.gpu_ns = (sequence % 4 == rank ? 100u : 130u) + sequence % 7});
+      tell(rank, sequence, {.gpu_ns = (sequence % 4 == rank ? 100u : 3100u) + sequence % 7});
   }
   for (uint32_t rank = 0; rank < 4; ++rank) {
     const auto next = static_cast<int32_t>((rank + 1) % 4);

@@ -54,12 +54,14 @@ TEST(LedgerSummary, overhead_above_the_budget_is_told_in_seconds_too) {
             "overhead 15.00 % of the ranks' CPU time (budget 1 %): 0.068 s of CPU time in 2.250 s");
 }
 
-TEST(LedgerSummary, what_tables_leave_out_is_told) {
+TEST(LedgerSummary, what_tables_and_the_archive_leave_out_is_told) {
   auto ledger = small_ledger();
   ledger["assembly"]["left_out_of_tables"] = {"/nccl/operations has one in 2"};
+  ledger["assembly"]["metrics_left_out"] = {"the archive lacks a metric"};
   const auto lines = summary_lines(ledger, "/job");
-  ASSERT_THAT(lines, SizeIs(9));
+  ASSERT_THAT(lines, SizeIs(10));
   EXPECT_EQ(lines[7], "/nccl/operations has one in 2");
+  EXPECT_EQ(lines[8], "the archive lacks a metric");
 }
 
 TEST(LedgerSummary, overhead_says_that_cuptis_own_is_not_in_it) {

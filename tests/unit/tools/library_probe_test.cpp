@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <aon/cupti_library.h>
+
 #include "tools/machine_check.h"
 
 namespace aon::tools {
@@ -48,6 +50,14 @@ TEST(CuptiCheck, tells_a_wrong_path_and_restricted_counters_both) {
             "counters are for administrators only");
   EXPECT_NE(both.remedy.find("in AON_CUPTI_LIB; echo options nvidia"), std::string::npos);
   EXPECT_EQ(check_cupti({}, true).ability, Ability::kNo);
+}
+
+TEST(CuptiCheck, names_another_file_where_one_ends_its_process) {
+  EXPECT_NE(check_cupti({}, false).remedy.find("LD_LIBRARY_PATH"), std::string::npos);
+  LibraryProbe broken;
+  broken.problem = "loading /opt/libcupti.so.13 ends the process: Segmentation fault";
+  EXPECT_EQ(check_cupti(broken, false).detail, broken.problem);
+  EXPECT_EQ(check_cupti(broken, false).remedy, kCuptiPathRemedy);
 }
 
 }  // namespace
