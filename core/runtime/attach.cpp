@@ -149,9 +149,9 @@ AttachState attach_process(Process& p) {
 
 uint32_t thread_id() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
 
-/// Whether the caller may be a process in its parent's memory, of which nobody has said yet whose it
-/// is. Such a child stands on the parent's thread: the C library knows that one's number, of which
-/// the thread's clock is made (clock_getres(2)). So it does in a raw clone() without CLONE_VM.
+/// Whether the caller may be a process in its parent's memory, where nobody has told whose it is.
+/// Such a child stands on the parent's thread: the C library knows that one's number, of which the
+/// thread's clock is made (clock_getres(2)). So it does in a raw clone() without CLONE_VM.
 bool may_be_guest() {
   clockid_t clock;
   if (pthread_getcpuclockid(pthread_self(), &clock) != 0) return false;
