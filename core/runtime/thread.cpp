@@ -45,8 +45,7 @@ void tell_of_slots(Process& p) {
   if (p.slots_ran_out.exchange(1, std::memory_order_relaxed) != 0) return;
   tell_degraded(
       "threads\0more than 511 threads (1023 without an agent, 63 in a small file) recorded at a "
-      "time: the "
-      "others' records are lost\0fewer threads that record at a time");
+      "time: the others' records are lost\0fewer threads that record at a time");
 }
 
 void raise_slots_used(RingHeader& ring, uint32_t count) {
