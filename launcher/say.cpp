@@ -13,7 +13,10 @@ void write_bounded(std::string_view text, int timeout_ms) {
   struct sigaction before {};
   struct sigaction ignored {};
   ignored.sa_handler = SIG_IGN;
-  sigaction(SIGPIPE, &ignored, &before);
+  // One that waits is blocked, and of another one nothing is seen.
+  sigset_t waiting;
+  const bool is_waiting = sigpending(&waiting) == 0 && sigismember(&waiting, SIGPIPE) == 1;
+  if (!is_waiting) sigaction(SIGPIPE, &ignored, &before);
   while (!text.empty()) {
     pollfd reader{STDERR_FILENO, POLLOUT, 0};
     if (poll(&reader, 1, timeout_ms) != 1 || (reader.revents & POLLOUT) == 0) break;
@@ -23,6 +26,9 @@ void write_bounded(std::string_view text, int timeout_ms) {
     if (taken <= 0) break;
     text.remove_prefix(static_cast<size_t>(taken));
   }
+  if (is_waiting) return;
+  sigaction(SIGPIPE, &ignored,
+            nullptr);  // again: while it is blocked, one was not ignored but waits
   sigaction(SIGPIPE, &before, nullptr);
 }
 

@@ -20,6 +20,7 @@
 #include "core/base/disable.h"
 #include "core/runtime/pause.h"
 #include "core/runtime/process.h"
+#include "core/runtime/provider_state.h"
 #include "core/runtime/rank.h"
 
 namespace aon::runtime {
@@ -49,18 +50,29 @@ Writer g_unattached_writer;
 /// The same after events of the thread were refused: their regions have ends.
 Writer g_refused_writer;
 
-/// A process that cannot have a Process is counted once; its children, which inherit this, are not.
-std::atomic<bool> g_is_counted{false};
+/// The last process with events whose memory this was, or was copied from.
+std::atomic<uint32_t> g_last_owner{0};
+
+/// Of a process that cannot have a Process, once.
+void count_without_process() {
+  static std::atomic<uint32_t> counted{0};
+  static char path[PATH_MAX];
+  const auto own = static_cast<uint32_t>(getpid());
+  if (counted.exchange(own, std::memory_order_relaxed) != own) count_unrecorded(path);
+}
 
 /// Null where memory is too little, or cannot be wiped (before Linux 4.14).
 Process* allocate_process() {
   void* memory = mmap(nullptr, sizeof(Process), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return nullptr;
+  if (memory == MAP_FAILED) {
+    count_without_process();
+    return nullptr;
+  }
   auto* fresh = static_cast<Process*>(memory);
   Process* expected = nullptr;
   if (madvise(memory, sizeof(Process), MADV_WIPEONFORK) != 0) {
-    if (!g_is_counted.exchange(true, std::memory_order_relaxed)) count_unrecorded(*fresh);
+    count_without_process();
   } else if (g_process.compare_exchange_strong(
                  expected, fresh, std::memory_order_acq_rel)) {  // pairs with runtime:process
     return fresh;
@@ -94,7 +106,7 @@ bool open_ring(Process& p) {
   if (is_disabled_by(secure_getenv("AON_DISABLE"))) return false;
   if (p.is_left_alone) return false;
   if (!prepare_thread_exit()) {
-    count_unrecorded(p);
+    count_unrecorded(p.path);
     return false;
   }
   const char* socket_path = secure_getenv("AON_SOCKET");
@@ -104,7 +116,7 @@ bool open_ring(Process& p) {
   if (socket_path != nullptr && open_agent_ring(p, socket_path, timeout_ms, nullptr)) return true;
   if (p.is_left_alone) return false;
   if (open_fallback_ring(p)) return true;
-  count_unrecorded(p);
+  count_unrecorded(p.path);
   return false;
 }
 
@@ -137,17 +149,47 @@ AttachState attach_process(Process& p) {
 
 uint32_t thread_id() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
 
-/// A process in its parent's memory (vfork(), CLONE_VM), which stands on the parent's thread: the C
-/// library knows that one's number, of which the thread's clock is made (clock_getres(2)). A raw
-/// clone() without CLONE_VM leaves the number behind as well, in memory of its own.
-bool is_guest() {
+/// Whether the caller may be a process in its parent's memory, where nobody has told whose it is.
+/// Such a child stands on the parent's thread: the C library knows that one's number, of which the
+/// thread's clock is made (clock_getres(2)). So it does in a raw clone() without CLONE_VM.
+bool may_be_guest() {
   clockid_t clock;
   if (pthread_getcpuclockid(pthread_self(), &clock) != 0) return false;
   const auto host = static_cast<uint32_t>(~(clock >> 3));
   const uint32_t own = thread_id();
   if (host == own) return false;
+  const auto parent = static_cast<uint32_t>(getppid());  // 0: of another namespace
+  // The parent's memory has an owner; this one has not.
+  if (parent != 0 && parent == g_last_owner.load(std::memory_order_relaxed)) return false;
   const long order = syscall(SYS_kcmp, own, host, KCMP_VM, 0, 0);
-  return order == 0 || (order < 0 && errno != ESRCH);  // a container may not let us ask
+  return order == 0 || (order < 0 && (errno != ESRCH || parent == 0));  // we may not ask
+}
+
+/// Whether the caller is a process in its parent's memory (vfork(), CLONE_VM). The owner of the
+/// memory is known from its first event on; in a copy of the memory that is wiped.
+bool is_guest(Process& p) {
+  const auto own = static_cast<uint32_t>(getpid());
+  const uint32_t owner = p.owner.load(std::memory_order_relaxed);
+  if (owner != 0) return owner != own;
+  if (may_be_guest()) return true;
+  p.owner.store(own, std::memory_order_relaxed);
+  g_last_owner.store(own, std::memory_order_relaxed);
+  return false;
+}
+
+/// Counts the first guest as a process that is not recorded: its parent may never attach.
+void note_guest(Process& p) {
+  if (p.has_guests.exchange(1, std::memory_order_relaxed) == 0) count_unrecorded(p.guest_path);
+}
+
+/// Once per process: such a loss is no matter of memory.
+void tell_of_guests(Process& p) {
+  if (p.has_guests.load(std::memory_order_relaxed) == 0) return;
+  if (p.guests_told.exchange(1, std::memory_order_relaxed) != 0) return;
+  tell_degraded(
+      "children\0children in their parent's memory (vfork, CLONE_VM) made events where the "
+      "parent's "
+      "thread had made none: they are lost\0fork() in their stead");
 }
 
 /// The state after this thread tried `attach` on the process; kBusy when another one is at it.
@@ -196,12 +238,21 @@ bool await_attach(Process& p) {
 void count_early_refused(Process& p) {
   // pairs with runtime:early
   const uint64_t early = p.early_refused.exchange(0, std::memory_order_acq_rel);
-  if (early != 0) p.ring->refused_no_slot.fetch_add(early, std::memory_order_relaxed);
+  if (early == 0) return;
+  p.ring->refused_no_slot.fetch_add(early, std::memory_order_relaxed);
+  tell_of_guests(p);
+}
+
+/// The writer of a thread of which no event was refused yet, in this process: in a fork()ed child
+/// it may be the parent's, wiped.
+bool is_fresh(const Process& p, const Writer* w) {
+  return w == &g_unattached_writer || (w >= p.writers && w < p.writers + kMaxThreadSlots);
 }
 
 /// Counts an event that nobody records, now or at the attach.
 void refuse_event(Process& p) {
-  if (aon_thread_writer == &g_unattached_writer) aon_thread_writer = &g_refused_writer;
+  if (is_fresh(p, aon_thread_writer)) aon_thread_writer = &g_refused_writer;
+  p.has_refused.store(1, std::memory_order_relaxed);
   // Either the exchange of the attaching thread comes later and sees this event, or this one
   // reads what it wrote, and so sees its state.
   p.early_refused.fetch_add(1, std::memory_order_acq_rel);  // pairs with runtime:early
@@ -222,7 +273,9 @@ Writer* turn_off() {
 void refuse_end() {
   Process* p = process();
   const Writer* w = aon_thread_writer;
-  if (p != nullptr && w != &g_unattached_writer && w != &g_off_writer) refuse_event(*p);
+  if (p == nullptr || w == &g_off_writer || is_fresh(*p, w)) return;
+  // A child that was fork()ed inherits what its thread was refused before.
+  if (p->has_refused.load(std::memory_order_relaxed) != 0) refuse_event(*p);
 }
 
 Process* process() {
@@ -273,7 +326,9 @@ Writer* aon_attach() noexcept {
   if (p == nullptr) p = allocate_process();
   Writer* w = nullptr;
   AttachState state = p != nullptr ? AttachState::kBusy : AttachState::kOff;
-  if (p != nullptr && !is_guest()) {
+  if (p != nullptr && is_guest(*p)) {
+    note_guest(*p);
+  } else if (p != nullptr) {
     do {
       state = try_attach_process(*p, attach_process);
     } while (state == AttachState::kBusy && await_attach(*p));
@@ -297,9 +352,9 @@ bool aon_attach_begin(const Site* call) noexcept {
   Process* p = process();
   if (p == nullptr) p = allocate_process();
   const bool is_ready =
-      p != nullptr && !is_guest() && try_attach_process(*p, [call](Process& self) {
-                                       return begin_to_attach(self, *call);
-                                     }) == AttachState::kReady;
+      p != nullptr && !is_guest(*p) && try_attach_process(*p, [call](Process& self) {
+                                         return begin_to_attach(self, *call);
+                                       }) == AttachState::kReady;
   errno = saved_errno;
   return is_ready;
 }

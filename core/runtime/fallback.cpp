@@ -1,7 +1,7 @@
 // Ring of a process that found no agent: a file in the job directory that `aon finalize` reads.
 // Nobody drains it: when it is full, records are refused and counted. All rings of a node stay
 // below half of --disk: each gets a part of what those before it left, and when nothing is left a
-// process is only counted, by one byte in a file beside them.
+// process is only counted, by one byte in a file beside them, or a link.
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -191,23 +192,37 @@ void* map_file(int folder, const ProcessIdentity& identity, RingGeometry* geomet
   return mapping;
 }
 
-}  // namespace
-
-void count_unrecorded(Process& p) {
+/// Appends a byte to a file that all processes of the node share. False: not possible.
+bool append_byte(const char* path) {
   rlimit limit = {};
   getrlimit(RLIMIT_FSIZE, &limit);
-  if (limit.rlim_cur < kSmallestBytes) return;  // a byte beyond it would raise SIGXFSZ
+  if (limit.rlim_cur < kSmallestBytes) return false;  // a byte beyond it would raise SIGXFSZ
+  const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) return false;
+  fchmod(fd, 0600);  // whatever the umask of the program is
+  const bool is_written = write(fd, "1", 1) == 1;
+  close(fd);
+  return is_written;
+}
+
+}  // namespace
+
+void count_unrecorded(char (&path)[PATH_MAX]) {
   constexpr char kName[] = "/unrecorded";
-  if (!make_folder(p.path)) return;
-  const size_t length = strlen(p.path);
-  if (length + sizeof kName > sizeof p.path) return;
-  memcpy(p.path + length, kName, sizeof kName);
-  const int fd = open(p.path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (fd < 0) return;
-  if (write(fd, "1", 1) != 1) {
+  constexpr size_t kNumberBytes = 40;
+  if (!make_folder(path)) return;
+  const size_t length = strlen(path);
+  if (length + sizeof kName + kNumberBytes > sizeof path) return;
+  memcpy(path + length, kName, sizeof kName);
+  if (append_byte(path)) return;
+  // A link takes no descriptor.
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  snprintf(path + length, sizeof path - length, "%s-%d-%lld%09ld", kName, getpid(),
+           static_cast<long long>(now.tv_sec), now.tv_nsec);
+  if (symlink("unrecorded", path) != 0) {
     // Not even for that; nobody can be told.
   }
-  close(fd);
 }
 
 bool open_fallback_ring(Process& p) {

@@ -49,16 +49,21 @@ struct Process {
   char* chunks;
   int socket;
   bool has_agent;
-  int asked_socket;     ///< Hello is sent, Welcome not yet here; 0: none
-  bool is_left_alone;   ///< the agent does not want this program
-  NoAgent no_agent;     ///< told in the file that is made in its stead
-  char path[PATH_MAX];  ///< put together here: stacks are small
+  int asked_socket;           ///< Hello is sent, Welcome not yet here; 0: none
+  bool is_left_alone;         ///< the agent does not want this program
+  NoAgent no_agent;           ///< told in the file that is made in its stead
+  char path[PATH_MAX];        ///< put together here: stacks are small
+  char guest_path[PATH_MAX];  ///< the same for the first guest
 
   // Shared.
   std::atomic<uint32_t> state;             ///< AttachState
   std::atomic<uint32_t> attaching_thread;  ///< tid while `state` is kBusy
   std::atomic<uint32_t> attach_is_slow;    ///< nobody waits for it any more
   std::atomic<uint64_t> early_refused;     ///< events that met the attach under way
+  std::atomic<uint32_t> has_refused;       ///< 1: an event of a thread without a writer
+  std::atomic<uint32_t> owner;        ///< pid of the process whose memory this is; 0: not known
+  std::atomic<uint32_t> has_guests;   ///< 1: the node knows
+  std::atomic<uint32_t> guests_told;  ///< 1: the ledger knows
   std::atomic<uint32_t> clock_pair_busy;
   std::atomic<uint32_t> slots_ran_out;    ///< 1: the ledger knows
   std::atomic<uint32_t> annotators_told;  ///< bits: who annotates is defined as a provider
@@ -104,8 +109,8 @@ Writer* attach_thread(Process& p);
 /// Signal: safe.   Cost: one shared add.
 bool refuse_without_slot();
 
-/// Counts the end of a region of a thread without a writer, unless none of its begins was refused.
-/// Signal: safe.   Cost: two shared adds.
+/// Counts the end of a region of a thread without a writer, unless none of its events was refused.
+/// Signal: safe.   Cost: three shared adds.
 void refuse_end();
 
 /// aon_define() for an attached process, also by a thread without a slot.
@@ -117,8 +122,8 @@ bool prepare_thread_exit();
 
 /// Ring of a process without an agent: a file of its own in the job directory. False: none.
 bool open_fallback_ring(Process& p);
-/// Leaves a note in the job directory that this process stays without a ring.
-void count_unrecorded(Process& p);
+/// Leaves a note in the job directory that this process stays without a ring. Overwrites `path`.
+void count_unrecorded(char (&path)[PATH_MAX]);
 
 /// Ring from the agent behind `socket_path`. False: no answer in `timeout_ms`. If there is a `call`
 /// that begins, the agent learns of it, the connection is kept, and the next try goes on with it.

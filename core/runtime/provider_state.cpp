@@ -15,10 +15,14 @@ void tell_state(const char* provider, ProviderState state, const char* reason, c
     memcpy(text + length, part, bytes);
     length += bytes + 1;
   }
+  tell_text(state, text, length);
+}
+
+void tell_text(ProviderState state, const char* text, uint32_t bytes) {
   ProviderDefinition definition = {};
   definition.state = state;
   define(*process(), static_cast<uint32_t>(DefinitionType::kProvider), &definition,
-         sizeof definition, text, length);
+         sizeof definition, text, bytes);
 }
 
 }  // namespace aon::runtime

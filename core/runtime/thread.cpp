@@ -1,7 +1,6 @@
 // Thread slots: taken at a thread's first event, handed on at its end.
 #include <aon/writer.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -44,11 +43,9 @@ uint32_t claim_slot(Process& p, bool is_main) {
 /// Once per process: such a loss is no matter of memory.
 void tell_of_slots(Process& p) {
   if (p.slots_ran_out.exchange(1, std::memory_order_relaxed) != 0) return;
-  char reason[160];
-  snprintf(reason, sizeof reason,
-           "more than %u threads recorded at a time: the others' records are lost",
-           p.geometry.slot_count - 1);
-  tell_state("threads", ProviderState::kDegraded, reason, "fewer threads that record at a time");
+  tell_degraded(
+      "threads\0more than 511 threads (1023 without an agent, 63 in a small file) recorded at a "
+      "time: the others' records are lost\0fewer threads that record at a time");
 }
 
 void raise_slots_used(RingHeader& ring, uint32_t count) {
@@ -141,6 +138,7 @@ Writer* attach_thread(Process& p) {
   const uint32_t index = has_ended ? 0 : claim_slot(p, tid == static_cast<uint32_t>(getpid()));
   if (index == 0) {
     p.ring->refused_no_slot.fetch_add(1, std::memory_order_relaxed);
+    p.has_refused.store(1, std::memory_order_relaxed);
     if (has_ended) return nullptr;
     aon_thread_writer = &g_slotless_writer;
     tell_of_slots(p);

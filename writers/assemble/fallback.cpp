@@ -322,16 +322,28 @@ Result<std::optional<std::string>> convert(const fs::path& ring_file, const fs::
   return std::optional<std::string>();
 }
 
-/// Of processes that have neither an agent's ring nor one of their own: each left a byte in a file.
+/// Processes that have neither an agent's ring nor one of their own: each left a byte in a file, or
+/// a link where it could not have a descriptor.
+uintmax_t count_unrecorded(const fs::path& node) {
+  std::error_code error;
+  uintmax_t count = fs::file_size(node / "unrecorded", error);
+  if (error) count = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(node, error)) {
+    if (entry.path().filename().native().rfind("unrecorded-", 0) == 0) ++count;
+  }
+  return count;
+}
+
 /// Empty for none.
 std::string unrecorded_line(const fs::path& node) {
-  std::error_code error;
-  const uintmax_t count = fs::file_size(node / "unrecorded", error);
-  if (error || count == 0) return "";
+  const uintmax_t count = count_unrecorded(node);
+  if (count == 0) return "";
   return std::to_string(count) + (count == 1 ? " process" : " processes") + " on " +
          node.filename().string() +
          " could have neither an agent's memory nor a file of their own (--disk, the disk, ulimit "
-         "-f, -n or -v, no thread key left, or Linux before 4.14): nothing of them is recorded";
+         "-f, -n or -v, no thread key left, Linux before 4.14, or a child in the memory of its "
+         "parent, "
+         "of whose children one is counted): of their own nothing is recorded";
 }
 
 }  // namespace

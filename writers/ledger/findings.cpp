@@ -336,22 +336,27 @@ void Findings::add_losses(std::span<const LocationTally> tallies,
   std::string text =
       fmt::format("{} of {} records are lost ({}), most of them: {}", grouped(lost),
                   grouped(emitted), percent_text(lost, emitted), loss_reason_name(reason));
-  if (reason == LossReason::kPoolFull)
-    text += have_slots_run_out()
-                ? "; those of more threads at a time than a process may have record (see threads) "
-                  "no option would keep, the others a larger --memory"
-                : "; a larger --memory would keep them, unless the agent was late";
+  if (reason == LossReason::kPoolFull) text += pool_full_text();
   if (reason == LossReason::kEvictedByCap)
     text += "; a larger --disk, or a disk with more room, would keep them";
   findings->push_back({kLossWeight_s, text});
 }
 
-/// The runtime says so of a process, as of a provider.
-bool Findings::have_slots_run_out() const {
-  for (const Group& group : model_->groups) {
-    if (group.process != nullptr && group.process->providers.count("threads") != 0) return true;
+/// What would keep them. The runtime says, as of providers, what is no matter of memory.
+std::string Findings::pool_full_text() const {
+  std::string others;
+  for (const auto& [provider, whose] :
+       {std::pair("threads", "more threads at a time than a process may have record"),
+        std::pair("children", "children in their parent's memory")}) {
+    const bool is_told =
+        std::any_of(model_->groups.begin(), model_->groups.end(), [&](const Group& group) {
+          return group.process != nullptr && group.process->providers.count(provider) != 0;
+        });
+    if (!is_told) continue;
+    others += fmt::format("{}{} (see {})", others.empty() ? "" : " and ", whose, provider);
   }
-  return false;
+  if (others.empty()) return "; a larger --memory would keep them, unless the agent was late";
+  return fmt::format("; those of {} no option would keep, the others a larger --memory", others);
 }
 
 void Findings::add_lost_definitions(std::vector<Finding>* findings) const {

@@ -175,7 +175,7 @@ class Findings final : public Writer {
   void add_hot_spot(std::vector<Finding>* findings) const;
   void add_hot_function(std::vector<Finding>* findings) const;
   void add_losses(std::span<const LocationTally> tallies, std::vector<Finding>* findings) const;
-  bool have_slots_run_out() const;
+  std::string pool_full_text() const;
   /// ": rank A VERB (T), rank B least (U)".
   std::string extremes_text(const char* verb,
                             const std::function<uint64_t(size_t rank)>& time_of) const;

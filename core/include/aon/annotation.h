@@ -65,7 +65,7 @@ AON_EXPORT const Annotation* aon_annotation_at(uint32_t index) noexcept;
 AON_EXPORT Writer* aon_annotation_writer(const Annotation* annotation, RecordKind kind) noexcept;
 
 /// The end of a region while some are tracked or counters are read, or of a thread without a
-/// writer. False: its begin was skipped, or refused as this is then.
+/// writer. False: it is not written, for its begin was skipped, or for want of a writer.
 /// Thread: owner.   Signal: safe.
 AON_EXPORT bool aon_annotation_ends(Writer* w) noexcept;
 }

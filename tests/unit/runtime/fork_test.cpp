@@ -9,13 +9,11 @@
 namespace aon::test {
 namespace {
 
-/// Without it a raw clone() is taken for a child in its parent's memory.
+/// Without it a raw clone() of a process without events may be a child in its parent's memory.
 bool may_compare_processes() { return syscall(SYS_kcmp, getpid(), getpid(), KCMP_VM, 0, 0) == 0; }
 
 class Forks : public testing::TestWithParam<const char*> {};
 TEST_P(Forks, make_a_new_process_and_leave_the_parents_stream_alone) {
-  if (std::string(GetParam()) == "clone" && !may_compare_processes())
-    GTEST_SKIP() << "kcmp(2) is forbidden here";
   for (int attempt = 0; attempt < 20; ++attempt) {
     WholeRun run(GetParam());
     EXPECT_EQ(run.code, 0);
@@ -30,6 +28,32 @@ TEST_P(Forks, make_a_new_process_and_leave_the_parents_stream_alone) {
 INSTANTIATE_TEST_SUITE_P(Life, Forks, testing::Values("fork", "clone"),
                          [](const auto& one) { return std::string(one.param); });
 
+TEST(Life, a_child_that_leaves_its_parents_regions_loses_nothing) {
+  WholeRun run("fork_in_regions");
+  EXPECT_EQ(run.code, 0);
+  EXPECT_EQ(run.taken.counted(), 4u);
+  const auto child = static_cast<int32_t>(run.child->number_behind("fork"));
+  const TakenProcess taken = run.agent.finish(child);
+  EXPECT_EQ(taken.counted(), 1u);
+  EXPECT_EQ(taken.refused(), 0u);
+}
+
+TEST(Life, a_raw_clone_of_a_process_that_records_does_so_where_kcmp_is_forbidden) {
+  WholeRun run("clone_without_kcmp");
+  EXPECT_EQ(run.code, 0);
+  expect_complete(numbers(run.taken)[0], 2);
+  const auto child = static_cast<int32_t>(run.child->number_behind("clone"));
+  EXPECT_EQ(run.agent.finish(child).counted(), 1u);
+}
+
+TEST(Life, a_raw_clone_that_may_be_a_guest_is_counted_as_not_recorded) {
+  const TemporaryOutput output;
+  WholeRun run("first_in_clone_without_kcmp", {}, {{"AON_OUTPUT", output.path()}});
+  EXPECT_EQ(run.code, 0);
+  EXPECT_EQ(run.taken.counted(), 1u);
+  EXPECT_EQ(output.unrecorded_count(), 1u);
+}
+
 TEST(Life, a_vforked_child_writes_for_its_parent_which_goes_on) {
   WholeRun run("vfork");
   EXPECT_EQ(run.code, 0);
@@ -38,15 +62,22 @@ TEST(Life, a_vforked_child_writes_for_its_parent_which_goes_on) {
 
 class Guests : public testing::TestWithParam<const char*> {};
 TEST_P(Guests, do_not_attach_and_their_parent_records_what_it_does) {
-  WholeRun run(GetParam());
+  const TemporaryOutput output;
+  WholeRun run(GetParam(), {}, {{"AON_OUTPUT", output.path()}});
   EXPECT_EQ(run.code, 0);
+  if (run.child->number_behind("clone") < 0 && run.child->number_behind("vfork") < 0)
+    GTEST_SKIP() << "no such child may be made here";
   EXPECT_EQ(run.agent.process_count(), 0u);  // the parent's is taken
   EXPECT_GE(run.taken.counted(), 1000u);
   EXPECT_EQ(run.taken.refused(), 1u);  // the child's
+  EXPECT_EQ(output.unrecorded_count(), 1u);
+  const std::vector<std::string> told = provider_texts(run.taken);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].rfind(std::string("children\0", 9), 0), 0u) << told[0];
 }
 INSTANTIATE_TEST_SUITE_P(Life, Guests,
                          testing::Values("first_in_vfork", "first_in_shared_memory",
-                                         "first_of_a_thread_in_vfork"),
+                                         "first_in_pid_namespace", "first_of_a_thread_in_vfork"),
                          [](const auto& one) { return std::string(one.param); });
 
 TEST(Life, a_raw_clone_makes_a_process_of_its_own_at_its_first_event) {

@@ -3,8 +3,11 @@
 
 #include <aon/definition.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -68,6 +71,39 @@ struct WholeRun {
   std::unique_ptr<Child> child;
   int code = -1;
   TakenProcess taken;
+};
+
+/// A folder for AON_OUTPUT.
+class TemporaryOutput {
+ public:
+  TemporaryOutput() {
+    if (mkdtemp(path_) == nullptr) abort();
+    char host[256] = {};
+    gethostname(host, sizeof host - 1);
+    node_ = std::filesystem::path(path_) / "spool" / host;
+    std::filesystem::create_directories(node_);
+  }
+  ~TemporaryOutput() { std::filesystem::remove_all(path_); }
+  TemporaryOutput(const TemporaryOutput&) = delete;
+  TemporaryOutput& operator=(const TemporaryOutput&) = delete;
+
+  std::string path() const { return path_; }
+  const std::filesystem::path& node() const { return node_; }
+
+  /// Processes of which it is said that nothing is recorded.
+  uintmax_t unrecorded_count() const {
+    uintmax_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(node_)) {
+      const std::string name = entry.path().filename();
+      if (name == "unrecorded") count += entry.file_size();
+      if (name.rfind("unrecorded-", 0) == 0) count += 1;
+    }
+    return count;
+  }
+
+ private:
+  char path_[32] = "/tmp/aon-output-XXXXXX";
+  std::filesystem::path node_;
 };
 
 struct Definition {

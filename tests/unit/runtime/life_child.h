@@ -1,6 +1,8 @@
 /// What the cases of life_child share.
 #pragma once
 
+#include <sys/resource.h>
+
 #include <atomic>
 #include <cstdint>
 
@@ -18,9 +20,12 @@ void run_fork();
 void run_clone();
 void run_vfork();
 void run_first_in_vfork();
-void run_first_in_shared_memory();
+void run_first_in_shared_memory(int more_flags);
 void run_first_of_a_thread_in_vfork();
 void run_first_in_clone();
+void run_clone_without_kcmp();
+void run_first_in_clone_without_kcmp();
+void run_fork_in_regions();
 
 // Cases of life_child_early.cpp.
 void run_regions_that_meet_the_attach();
@@ -30,9 +35,10 @@ void run_threads_that_begin_with_the_first();
 // Cases of life_child_limits.cpp.
 void run_cancelled_thread();
 void run_without_keys();
-void run_without_descriptors();
+void run_without_descriptors(rlim_t left);
+void run_without_memory();
 void run_on_an_old_kernel();
-void run_with_umask();
+void run_with_umask(void (*run)());
 void run_on_a_small_signal_stack();
 
 }  // namespace life

@@ -1,10 +1,16 @@
 // Children that share more or less with their parent, and whose events those are.
+#include <aon/annotation.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstddef>
 #include <cstdio>
 #include <thread>
 
@@ -22,6 +28,19 @@ int wait_exit(pid_t pid) {
   int status = 0;
   waitpid(pid, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/// As in containers.
+void forbid_kcmp() {
+  sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_kcmp, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program = {sizeof code / sizeof *code, code};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) _exit(122);
 }
 
 }  // namespace
@@ -50,6 +69,31 @@ void run_vfork() {
   event();
 }
 
+void run_clone_without_kcmp() {
+  forbid_kcmp();
+  run_clone();
+}
+
+void run_first_in_clone_without_kcmp() {
+  forbid_kcmp();
+  run_first_in_clone();
+}
+
+/// The child is made within two regions of its parent's, which it leaves.
+void run_fork_in_regions() {
+  const aon::Annotation* region =
+      aon::aon_find_annotation("region", 6, aon::RegionRole::kUser, aon::Paradigm::kUser);
+  g_emitted.fetch_add(4);
+  for (int i = 0; i < 2; ++i) aon::begin_region(region);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    for (int i = 0; i < 2; ++i) aon::end_region(region);
+    _exit(in_child());
+  }
+  printf("fork %d %d\n", pid, wait_exit(pid));
+  for (int i = 0; i < 2; ++i) aon::end_region(region);
+}
+
 /// A child that shares the parent's memory makes the first event; the parent goes on with 1000.
 void run_first_in_vfork() {
   const pid_t pid = vfork();
@@ -58,11 +102,11 @@ void run_first_in_vfork() {
   for (int i = 0; i < 1000; ++i) event();
 }
 
-void run_first_in_shared_memory() {
+void run_first_in_shared_memory(int more_flags) {
   static char stack[1 << 16];
-  const pid_t pid =
-      clone([](void*) { return in_child(); }, stack + sizeof stack, CLONE_VM | SIGCHLD, nullptr);
-  printf("clone %d %d\n", pid, wait_exit(pid));
+  const pid_t pid = clone([](void*) { return in_child(); }, stack + sizeof stack,
+                          CLONE_VM | SIGCHLD | more_flags, nullptr);
+  if (pid > 0) printf("clone %d %d\n", pid, wait_exit(pid));
   for (int i = 0; i < 1000; ++i) event();
 }
 

@@ -48,12 +48,23 @@ void run_without_keys() {
   event();
 }
 
-/// One is left, and a ring takes two.
-void run_without_descriptors() {
+/// A ring takes two.
+void run_without_descriptors(rlim_t left) {
   const int next = fcntl(STDOUT_FILENO, F_DUPFD, 0);
-  const rlimit limit = {static_cast<rlim_t>(next) + 1, static_cast<rlim_t>(next) + 1};
+  const rlimit limit = {static_cast<rlim_t>(next) + left, static_cast<rlim_t>(next) + left};
   close(next);
   setrlimit(RLIMIT_NOFILE, &limit);
+  event();
+}
+
+/// Two pages are left.
+void run_without_memory() {
+  unsigned long long pages = 0;
+  FILE* file = fopen("/proc/self/statm", "r");
+  if (file == nullptr || fscanf(file, "%llu", &pages) != 1) _exit(121);
+  fclose(file);
+  const rlimit limit = {(pages + 2) * 4096, (pages + 2) * 4096};
+  setrlimit(RLIMIT_AS, &limit);
   event();
 }
 
@@ -64,9 +75,9 @@ void run_on_an_old_kernel() {
   std::thread([] { event(); }).join();
 }
 
-void run_with_umask() {
+void run_with_umask(void (*run)()) {
   umask(0777);
-  event();
+  run();
 }
 
 /// Beside what the kernel puts there for a signal.

@@ -145,7 +145,7 @@ TEST(Life, threads_above_the_slots_are_refused_counted_and_told_of) {
   EXPECT_GE(run.taken.refused_no_slot, 40u - 17);
   const std::vector<std::string> told = provider_texts(run.taken);
   ASSERT_EQ(told.size(), 1u);
-  EXPECT_EQ(told[0].rfind(std::string("threads\0more than 17 threads", 28), 0), 0u) << told[0];
+  EXPECT_EQ(told[0].rfind(std::string("threads\0more than 511 threads", 29), 0), 0u) << told[0];
 }
 
 TEST(Life, sequential_threads_share_slots_and_lose_nothing) {

@@ -21,41 +21,33 @@ TEST(Limits, a_thread_is_not_cancelled_in_its_first_event) {
 
 class WithoutRing : public testing::TestWithParam<const char*> {};
 TEST_P(WithoutRing, a_process_is_counted_as_not_recorded) {
-  char folder[] = "/tmp/aon-output-XXXXXX";
-  ASSERT_NE(mkdtemp(folder), nullptr);
+  const TemporaryOutput output;
   FakeAgent agent;
-  Child child({LIFE_CHILD, GetParam()}, environment(agent, {{"AON_OUTPUT", folder}}));
+  Child child({LIFE_CHILD, GetParam()}, environment(agent, {{"AON_OUTPUT", output.path()}}));
   EXPECT_EQ(child.wait(), 0);
-  uintmax_t count = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.path().filename() == "unrecorded") count += entry.file_size();
-  }
-  EXPECT_EQ(count, 1u);
-  fs::remove_all(folder);
+  EXPECT_EQ(output.unrecorded_count(), 1u);
 }
 INSTANTIATE_TEST_SUITE_P(Limits, WithoutRing,
-                         testing::Values("without_keys", "without_descriptors", "old_kernel"),
+                         testing::Values("without_keys", "with_one_descriptor",
+                                         "without_descriptors", "without_memory", "old_kernel"),
                          [](const auto& one) { return std::string(one.param); });
 
-TEST(Limits, a_file_of_its_own_can_be_read_whatever_the_umask_is) {
-  char folder[] = "/tmp/aon-output-XXXXXX";
-  ASSERT_NE(mkdtemp(folder), nullptr);
-  char host[256] = {};
-  ASSERT_EQ(gethostname(host, sizeof host - 1), 0);
-  const fs::path node = fs::path(folder) / "spool" / host;
-  fs::create_directories(node);
+class OwnFile : public testing::TestWithParam<const char*> {};
+TEST_P(OwnFile, can_be_read_whatever_the_umask_is) {
+  const TemporaryOutput output;
   const Environment variables = {
-      {"AON_OUTPUT", folder}, {"AON_SOCKET", "/nonexistent"}, {"AON_MEMORY", "2M"}};
-  Child child({LIFE_CHILD, "umask"}, variables);
+      {"AON_OUTPUT", output.path()}, {"AON_SOCKET", "/nonexistent"}, {"AON_MEMORY", "2M"}};
+  Child child({LIFE_CHILD, GetParam()}, variables);
   EXPECT_EQ(child.wait(), 0);
   size_t count = 0;
-  for (const auto& entry : fs::directory_iterator(node)) {
+  for (const auto& entry : fs::directory_iterator(output.node())) {
     EXPECT_EQ(entry.status().permissions(), fs::perms(0600));
     ++count;
   }
   EXPECT_EQ(count, 1u);
-  fs::remove_all(folder);
 }
+INSTANTIATE_TEST_SUITE_P(Limits, OwnFile, testing::Values("umask", "umask_without_keys"),
+                         [](const auto& one) { return std::string(one.param); });
 
 TEST(Limits, a_small_stack_is_enough_for_a_file_of_its_own) {
   char folder[] = "/tmp/aon-output-XXXXXX";

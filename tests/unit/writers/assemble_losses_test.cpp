@@ -1,6 +1,10 @@
 // Losses in the ledger: how long they last, which regions they cut, and what share they are.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <map>
+#include <string>
 
 #include "tests/unit/writers/ledger_law.h"
 #include "tests/unit/writers/spool_fixture.h"
@@ -87,24 +91,27 @@ TEST(Assemble, share_of_lost_records_reads_as_one) {
   }
 }
 
-TEST(Assemble, loss_of_more_threads_than_slots_is_no_matter_of_memory) {
-  for (const bool has_run_out : {false, true}) {
+TEST(Assemble, loss_of_what_has_no_place_is_no_matter_of_memory) {
+  const std::map<std::string, std::string> told = {
+      {"", "; a larger --memory"},
+      {"threads", "; those of more threads at a time"},
+      {"children", "; those of children in their parent's memory (see children) no option"}};
+  for (const auto& [provider, text] : told) {
     TemporaryFolder job;
     NodeSpool node(job.path(), "n1");
     node.add_process(0, 0, 1, kRegions);
     node.add_records(0, 1, spans(100));
     node.stream(0, 1).refused = 7;
-    if (has_run_out) {
+    if (!provider.empty()) {
       node.define(0, DefinitionType::kProvider, ProviderDefinition{ProviderState::kDegraded, {}},
-                  {"threads", "more than 511 threads recorded at one time", "fewer threads"});
+                  {provider.c_str(), "a reason", "a remedy"});
     }
     node.add_exit(0, 80'000, 0, 0);
     node.finish();
     ASSERT_TRUE(assemble(job.path()).has_value());
     const json ledger = read_ledger(job.path());
-    const std::string finding = ledger["findings"][0];
-    EXPECT_EQ(finding.find("threads at a time") != std::string::npos, has_run_out) << finding;
-    EXPECT_EQ(ledger["ranks"][0]["providers"].contains("threads"), has_run_out);
+    EXPECT_THAT(std::string(ledger["findings"][0]), testing::HasSubstr(text));
+    EXPECT_EQ(ledger["ranks"][0]["providers"].contains(provider), !provider.empty());
   }
 }
 

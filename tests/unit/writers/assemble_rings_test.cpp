@@ -237,7 +237,8 @@ TEST(Assemble, processes_without_room_for_a_ring_are_told) {
   const std::filesystem::path node = job.path() / "spool" / "n1";
   std::filesystem::create_directories(node);
   write_ring_file(node / "fallback-4242-1.ring", 100, 0);
-  std::ofstream(node / "unrecorded") << "111";
+  std::ofstream(node / "unrecorded") << "11";
+  std::filesystem::create_symlink("unrecorded", node / "unrecorded-77-123");
   for (int round = 0; round < 2; ++round) {
     const Result<AssembleReport> report = assemble(job.path());
     ASSERT_TRUE(report.has_value()) << report.error().message;
