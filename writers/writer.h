@@ -210,7 +210,8 @@ struct Model {
 /// in `tag`. Transfers of a location to one target of a window share one id in `request` up to the
 /// call that completes them there; those with an MPI request have an id of their own.
 enum class EventKind : uint8_t {
-  kEnter,  ///< of an annotation: a value, such as the step's number
+  kEnter,  ///< of an annotation: a value, such as the step's number; kFailed: a call that failed,
+           ///< and may have exchanged something with others
   kLeave,
   kSend,  ///< blocking: peer, tag, communicator, bytes
   kReceive,
@@ -218,7 +219,8 @@ enum class EventKind : uint8_t {
   kSendComplete,      ///< request
   kReceiveRequest,    ///< request; peer (kAnyPeer), tag, communicator that were asked for
   kReceiveComplete,   ///< peer, tag, communicator, bytes, request
-  kRequestCancelled,  ///< peer: kAnyPeer without kCancelled: a message of unknown origin
+  kRequestCancelled,  ///< also a collective or receive that failed; peer of a receive: kAnyPeer
+                      ///< without kCancelled: a message of unknown origin
   kCollectiveBegin,
   kCollectiveEnd,       ///< communicator, operation, root, bytes sent, bytes received
   kCollectiveRequest,   ///< of a non-blocking collective: communicator, operation, request; of a
@@ -401,10 +403,11 @@ inline bool is_nccl_timeline(const Model& model, const Location& location) {
 /// What the assembler learned while it went through the events.
 struct Outcome {
   uint64_t event_count = 0;
-  uint64_t clamped_count = 0;            ///< times moved forward to keep a location in order
-  uint64_t open_region_count = 0;        ///< closed by us, at the end of their thread
-  uint64_t open_call_count = 0;          ///< calls among them
-  uint64_t unmatched_count = 0;          ///< completions without request or with unknown peers
+  uint64_t clamped_count = 0;      ///< times moved forward to keep a location in order
+  uint64_t open_region_count = 0;  ///< closed by us, at the end of their thread
+  uint64_t open_call_count = 0;    ///< calls among them
+  uint64_t unmatched_count = 0;    ///< ends of messages and collectives without their start, with
+                                   ///< unknown partners, or that failed and may have been made
   uint64_t unbalanced_region_count = 0;  ///< annotations: ends without begin, and begins without
                                          ///< end that were closed with the region around them
   uint64_t cut_region_count = 0;         ///< annotations of which a loss took begin or end

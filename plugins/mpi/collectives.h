@@ -249,7 +249,8 @@ constexpr int kNoRoot = -1;
                                                            Communicator* c, int root, Bytes bytes,
                                                            Handles request, int result) {
   if (AON_UNLIKELY(result != kSuccess)) {
-    finish_span(call, kFailed);
+    finish_collective(call, kNonblocking | kFailed, c->id, 0, 0,
+                      pack_pair(root_in(*c, root), static_cast<int32_t>(operation)), 0);
     return;
   }
   const uint64_t number = next_request_number();

@@ -189,8 +189,8 @@ void WaitMany::complete_one(Writer* w, uint64_t now, int index, int status_index
 }
 
 void WaitMany::complete_any(Writer* w, uint64_t now, int index, int result) const noexcept {
+  if (AON_LIKELY(result == kSuccess)) return complete_one(w, now, index, 0, result);
   complete_one(w, now, index, 0, result);
-  if (AON_LIKELY(result == kSuccess)) return;
   for (int i = 0; i < count_; ++i) {
     const bool is_another = i != index;  // taken twice it would be one of another thread
     if (is_another && requests_[i] == abi.request_null) complete_one(w, now, i, 0, result);

@@ -59,6 +59,8 @@ EventOrder::EventOrder(const clock::ClockMap& clock, const IdTables& ids, GroupR
   for (const auto& [local, global] : *ids.communicators) {
     const GlobalCommunicator& communicator = (*ids.global_communicators)[global];
     if (communicator.is_of_worlds) of_worlds_[local] = &communicator;
+    if (communicator.kind == CommunicatorKind::kSelf || communicator.rank_count == 1)
+      of_one_.insert(local);
   }
   events_.reserve(kEventBatch + 8);
   nccl_.reserve(kEventBatch + 8);
@@ -78,6 +80,19 @@ int32_t EventOrder::known_rank(uint32_t communicator, int32_t rank) const {
 bool EventOrder::is_partial(uint32_t communicator) const {
   const auto found = of_worlds_.find(communicator);
   return found != of_worlds_.end() && found->second->is_partial();
+}
+
+/// Whether it is known, and more than the process itself is in it.
+bool EventOrder::has_others(uint32_t communicator) const {
+  return communicators_.contains(communicator) && !of_one_.contains(communicator);
+}
+
+/// A call without a communicator, or a collective of one member.
+bool EventOrder::concerns_nobody_else(const Record& record) const {
+  const RecordHead& head = record.head;
+  if (head.kind == RecordKind::kCollective) return !has_others(head.a32);
+  const bool is_message = head.kind == RecordKind::kMessage || head.kind == RecordKind::kExchange;
+  return is_message && !communicators_.contains(head.a32);
 }
 
 Status EventOrder::add(const spool::StreamBatch& batch) {

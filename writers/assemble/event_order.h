@@ -22,6 +22,8 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "core/clock/clock_map.h"
@@ -174,6 +176,9 @@ class EventOrder {
   }
   int32_t known_rank(uint32_t communicator, int32_t rank) const;
   bool is_partial(uint32_t communicator) const;
+  bool has_others(uint32_t communicator) const;
+  bool concerns_nobody_else(const Record& record) const;
+  bool may_have_completed(const Record& completion) const;
 
   Event& append(EventKind kind, uint64_t time_ns, uint32_t region);
   uint32_t known_region(uint32_t id) const { return regions_.contains(id) ? id : kUnknownRegion; }
@@ -183,6 +188,7 @@ class EventOrder {
   KnownIds regions_;
   KnownIds communicators_;
   std::unordered_map<uint32_t, const GlobalCommunicator*> of_worlds_;  ///< those of several worlds
+  std::unordered_set<uint32_t> of_one_;                                ///< those of one member
   KnownIds windows_;
   KnownIds rank_groups_;
   KnownIds files_;

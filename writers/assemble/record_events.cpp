@@ -33,11 +33,6 @@ bool may_have_exchanged(const Record& record) {
   return head.kind == RecordKind::kMessage && (head.flags & kIncoming) != 0;
 }
 
-/// A message whose request failed: nobody knows whether it was sent, or taken.
-bool is_failed_message(const RecordHead& head) {
-  return (head.flags & kFailed) != 0 && (head.flags & (kIncoming | kOutgoing)) != 0;
-}
-
 /// The second half of a split read or write: its end, also when it failed.
 bool is_split_end(const Record& record) {
   if (record.head.kind != RecordKind::kIo || (record.head.flags & kOpenAtEnd) != 0) return false;
@@ -230,7 +225,11 @@ void EventOrder::emit_span(const Record& record, uint32_t children, const Record
     enter.set_value(head.a32, head.a64);  // of MPI_Pcontrol
     if (profile::pauses(enter)) ++outcome_->pause_count;
   }
-  if (may_have_exchanged(record)) ++outcome_->unmatched_count;
+  if (concerns_nobody_else(record)) {
+    enter.flags &= static_cast<uint16_t>(~kFailed);
+  } else if (may_have_exchanged(record)) {
+    ++outcome_->unmatched_count;
+  }
   if (has_transfer(head)) begin_transfer(record, start_ns);
   const uint64_t end = end_ticks(record);
   if (children != kNone) {
@@ -368,6 +367,17 @@ void EventOrder::emit_collective(EventKind kind, const LiveRequest& collective, 
   event.request = collective.id;
 }
 
+/// Whether a request that failed may have exchanged something: nobody knows whether its message was
+/// sent, or taken, or whom its collective met.
+bool EventOrder::may_have_completed(const Record& completion) const {
+  const RecordHead& head = completion.head;
+  if ((head.flags & kFailed) == 0) return false;
+  if ((head.flags & kIncoming) != 0) return pair_low(completion.words[0]) != kNoPeer;
+  if ((head.flags & kOutgoing) != 0) return true;
+  return has_others(head.a32) &&
+         !is_of_handles(static_cast<CollectiveOperation>(pair_high(completion.words[0])));
+}
+
 /// A completion whose start is on another thread or was lost still shows its message: a receive
 /// needs no request for that, which readers look for on the same thread; its event has kNonblocking
 /// and the id of the request. A collective's end says all that there is.
@@ -378,7 +388,7 @@ void EventOrder::emit_end_alone(const Record& record, uint64_t time_ns) {
   const bool is_receive = (head.flags & kIncoming) != 0;
   const bool is_send = (head.flags & kOutgoing) != 0;
   // Nothing can be said any more of a message that was not to be, and of a one-sided transfer.
-  const bool is_lost = (head.flags & kCancelled) != 0 || is_failed_message(head) ||
+  const bool is_lost = (head.flags & kCancelled) != 0 || may_have_completed(record) ||
                        (is_receive && pair_low(record.words[0]) == kAnyPeer) ||
                        !(is_collective || is_receive || is_send);
   if (is_lost) {
@@ -389,7 +399,8 @@ void EventOrder::emit_end_alone(const Record& record, uint64_t time_ns) {
     emit_message(EventKind::kReceive, time_ns, record, record.words[0], head.a64, id);
     return;
   }
-  if (!is_collective || !communicators_.contains(head.a32)) return;
+  const bool has_failed = (head.flags & kFailed) != 0;
+  if (!is_collective || has_failed || !communicators_.contains(head.a32)) return;
   const LiveRequest collective = {
       .id = id,
       .is_visible = true,
@@ -405,7 +416,6 @@ void EventOrder::emit_completion(const Record& record) {
   const RecordHead& head = record.head;
   const uint64_t time_ns = clock_.to_ns(head.start_ticks);
   const std::optional<LiveRequest> request = requests_.complete(record.words[1]);
-  const bool is_receive = (head.flags & kIncoming) != 0;
   if (!request) {
     emit_end_alone(record, time_ns);
     return;
@@ -415,36 +425,35 @@ void EventOrder::emit_completion(const Record& record) {
     complete_rma_request(record, *request, time_ns);
     return;
   }
+  const bool is_receive = (head.flags & kIncoming) != 0;
+  const bool is_collective = !is_receive && (head.flags & kOutgoing) == 0;
+  const bool is_cancelled = (head.flags & kCancelled) != 0;
+  const bool is_unsure = may_have_completed(record);
   const int32_t told_peer = pair_low(record.words[0]);
   const int32_t peer = is_receive ? rank_in(head.a32, told_peer) : told_peer;
-  const bool may_have_taken = is_receive && is_failed_message(head) && told_peer != kNoPeer;
-  const bool has_message = !is_receive || (peer >= 0 && !may_have_taken);
   const bool is_of_another_world = is_receive && peer < 0 && told_peer >= 0;
   const bool is_unknown = is_receive && peer == kAnyPeer;
-  const bool may_not_be_sent = !is_receive && is_failed_message(head);
-  if ((is_of_another_world || is_unknown || may_not_be_sent || may_have_taken) &&
-      (head.flags & kCancelled) == 0) {
+  if ((is_of_another_world || is_unknown || is_unsure) && !is_cancelled)
     ++outcome_->unmatched_count;
-  }
-  if ((head.flags & kCancelled) != 0 || !has_message) {
-    if (is_of_another_world && (head.flags & kCancelled) == 0) {
+  const bool has_no_end =
+      (is_receive && (peer < 0 || is_unsure)) || (is_collective && (head.flags & kFailed) != 0);
+  if (is_cancelled || has_no_end) {
+    if (is_of_another_world && !is_cancelled) {
       Event& message = append(EventKind::kForeignMessage, time_ns, kUnknownRegion);
       message.bytes = head.a64;
       message.flags = kIncoming;
     }
     Event& event = append(EventKind::kRequestCancelled, time_ns, kUnknownRegion);
     event.flags = head.flags;
-    event.peer = may_have_taken ? kAnyPeer : peer;
+    event.peer = is_unsure ? kAnyPeer : peer;
     event.request = request->id;
   } else if (is_receive) {
     emit_message(EventKind::kReceiveComplete, time_ns, record, record.words[0], head.a64,
                  request->id);
-  } else if ((head.flags & kOutgoing) != 0) {
-    append(EventKind::kSendComplete, time_ns, kUnknownRegion).request = request->id;
-  } else {
-    if ((head.flags & kFailed) != 0 && !is_of_handles(request->operation))
-      ++outcome_->unmatched_count;
+  } else if (is_collective) {
     emit_collective(EventKind::kCollectiveComplete, *request, time_ns);
+  } else {
+    append(EventKind::kSendComplete, time_ns, kUnknownRegion).request = request->id;
   }
 }
 

@@ -14,12 +14,14 @@ constexpr double kNsPerSecond = 1e9;
 constexpr const char* kFinalize = "MPI_Finalize";
 constexpr double kHotShare = 3.0;  ///< of one pair's bytes to an even share
 constexpr double kLeastWaitShare = 0.01;
+constexpr double kMostLeftOutShare = 0.5;  ///< then it is told how little is known
 constexpr double kLeastCallPercent = 0.1;
 constexpr uint64_t kLeastSamples = 100;
 constexpr double kHotFunctionShare = 0.2;
 constexpr double kSampleLossWeight_s = 1e11;
 constexpr double kSplitWorldWeight_s = 1e10;
 constexpr double kSpawnedWeight_s = 1e9;
+constexpr double kUnmatchedWeight_s = 5e8;
 constexpr double kDefinitionLossWeight_s = 5e11;
 constexpr double kLossWeight_s = 1e12;  ///< losses stand first: they qualify all the rest
 
@@ -105,7 +107,8 @@ Status Findings::end_location() {
   return {};
 }
 
-Status Findings::finish(const Outcome&) {
+Status Findings::finish(const Outcome& outcome) {
+  unmatched_count_ = outcome.unmatched_count;
   messages_ = table_->rows();
   table_.reset();
   functions_ = ledger::hot_functions(*model_, samples_->counts());
@@ -240,7 +243,7 @@ void Findings::add_expensive_call(std::vector<Finding>* findings) const {
 void Findings::add_waiting(const WaitTimes& waits, std::vector<Finding>* findings) const {
   if (waits_ == nullptr || total_ns() == 0) return;
   const double share = static_cast<double>(waits.sum_ns) / static_cast<double>(total_ns());
-  if (share < kLeastWaitShare) return;
+  if (share < kLeastWaitShare && waits.left_out < kMostLeftOutShare) return;
   const auto text = [](uint64_t time_ns) {
     return seconds_text(static_cast<double>(time_ns) / kNsPerSecond);
   };
@@ -310,6 +313,15 @@ void Findings::add_hot_function(std::vector<Finding>* findings) const {
       {share * static_cast<double>(total_ns()) / kNsPerSecond,
        fmt::format("{:.0f} % of the sampled time is in {} of {} ({} of {} samples)", share * 100,
                    function.name, module, grouped(top.self), grouped(count))});
+}
+
+void Findings::add_unmatched(std::vector<Finding>* findings) const {
+  if (unmatched_count_ == 0) return;
+  findings->push_back(
+      {kUnmatchedWeight_s,
+       fmt::format("{} end{} of messages or collectives failed, or their partner is not known: the "
+                   "archive's communication is not complete",
+                   grouped(unmatched_count_), unmatched_count_ == 1 ? "" : "s")});
 }
 
 void Findings::add_losses(std::span<const LocationTally> tallies,
@@ -431,6 +443,7 @@ std::vector<std::string> Findings::lines(std::span<const LocationTally> tallies)
   std::vector<Finding> findings;
   add_losses(tallies, &findings);
   add_lost_definitions(&findings);
+  add_unmatched(&findings);
   if (!add_split_world(&findings)) add_worlds(&findings);
   add_spawned(&findings);
   // Where names and ends are missing, times are not what they seem.

@@ -175,6 +175,7 @@ class Findings final : public Writer {
   void add_hot_spot(std::vector<Finding>* findings) const;
   void add_hot_function(std::vector<Finding>* findings) const;
   void add_losses(std::span<const LocationTally> tallies, std::vector<Finding>* findings) const;
+  void add_unmatched(std::vector<Finding>* findings) const;
   std::string pool_full_text() const;
   /// ": rank A VERB (T), rank B least (U)".
   std::string extremes_text(const char* verb,
@@ -188,6 +189,7 @@ class Findings final : public Writer {
   std::vector<RankTime> ranks_;  ///< by rank; those without MPI calls stay empty
   std::vector<uint64_t> calls_;  ///< of ranks, by global region
   uint64_t spawn_count_ = 0;
+  uint64_t unmatched_count_ = 0;
   std::vector<profile::MessageRow> messages_;
   std::unique_ptr<profile::MessageTable> table_;
   std::unique_ptr<profile::CallSamples> samples_;

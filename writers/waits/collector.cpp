@@ -172,10 +172,10 @@ void Collector::lose(const Event& event) {
 }
 
 /// A freed receive still takes a message, and so did one from nobody knows whom; a cancelled one
-/// does not.
+/// does not. Of a collective that failed its start is known.
 void Collector::cancel(const Event& event) {
   live_sends_.erase(event.request);
-  live_collectives_.erase(event.request);
+  if (const auto own = live_collectives_.extract(event.request)) put_unseen(own.mapped());
   const auto found = live_receives_.find(event.request);
   if (found == live_receives_.end()) return;
   const Frame* call = mpi_call();

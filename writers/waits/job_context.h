@@ -1,5 +1,6 @@
 /// What the matching must know of the job beside the events, learned while they pass.
-/// Thread: one.   Cost: a vector element per group, communicator, window and file.
+/// Thread: one.   Cost: a vector element per group, communicator, window and file; a map entry per
+/// function on files that failed in a group.
 #pragma once
 
 #include <algorithm>

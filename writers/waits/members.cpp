@@ -199,7 +199,7 @@ std::optional<Collector::Turn> Collector::count_call(const Turn& turn) {
   const uint64_t key = pack(object, kind);
   Turn counted = turn;
   if (call_counts_.size() >= kMaxCounts && !call_counts_.contains(key)) {
-    context_->exclude(turn.meeting, object);
+    if (!is_of_some()) context_->exclude(turn.meeting, object);
     counted.number = pack(call->region, uncounted_++);
     return counted;
   }

@@ -58,8 +58,30 @@ TEST_F(EventOrderTest, a_collective_that_failed_may_have_been_one) {
   Record end = completion_record(35, kInsideSpan | kFailed, -1, 1, 0, 70);
   end.head.id = static_cast<uint32_t>(RecordKind::kCollective);
   EXPECT_EQ(run({start, end, span_record(2, 30, 40)}),
-            "10:enter1 20:icollective 20:leave1 30:enter2 35:}icollective 40:leave2");
+            "10:enter1 20:icollective 20:leave1 30:enter2 35:cancelled 40:leave2");
   EXPECT_EQ(outcome_.unmatched_count, 2u);
+  EXPECT_EQ(run({end, span_record(2, 30, 40)}), "30:enter2 40:leave2") << "of another thread";
+  EXPECT_EQ(outcome_.unmatched_count, 3u);
+}
+
+/// Of no communicator, or of one whose only member has called it.
+TEST_F(EventOrderTest, a_collective_that_failed_without_others_is_no_concern_of_theirs) {
+  communicators_ = {{0, 0}, {1, 1}, {2, 2}};
+  global_communicators_.push_back({"self", CommunicatorKind::kSelf, {}, {}});
+  global_communicators_.push_back({"one", CommunicatorKind::kIntra, {}, {0}, 1});
+  constexpr uint32_t kUnknown = 3;
+  for (const uint32_t communicator : {0u, 1u, 2u, kUnknown}) {
+    Record record =
+        test::collective_record(1, 10, 20, CollectiveOperation::kBroadcast, 0, 8, kFailed, 70);
+    record.head.a32 = communicator;
+    outcome_ = {};
+    events_.clear();
+    run({record});
+    const bool is_of_others = communicator == 0;
+    EXPECT_EQ(outcome_.unmatched_count, is_of_others ? 1u : 0u) << communicator;
+    EXPECT_EQ((events_[0].flags & kFailed) != 0, is_of_others) << communicator;
+    EXPECT_NE(events_[1].flags & kFailed, 0) << communicator;
+  }
 }
 
 TEST_F(EventOrderTest, spans_nest_at_any_depth) {

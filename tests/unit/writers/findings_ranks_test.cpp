@@ -189,6 +189,26 @@ TEST_F(FindingsOfRanks, those_that_are_late_together_are_judged_together) {
                 "long for ranks 41-59\n"));
 }
 
+TEST_F(FindingsOfRanks, little_waiting_is_told_where_most_could_not_be_matched) {
+  add_wait(1, kSecond / 10);
+  EXPECT_THAT(lines({5, 5, 5, 5}), testing::Not(HasSubstr("waiting for late partners")));
+  waits_.incomplete_count = 900;
+  EXPECT_THAT(lines({5, 5, 5, 5}), HasSubstr("90 % of what was called could not be matched"));
+}
+
+TEST_F(FindingsOfRanks, communication_that_is_not_complete_is_told_of) {
+  EXPECT_THAT(lines({5, 5, 5, 5}), testing::Not(HasSubstr("not complete")));
+  Findings findings(&waits_);
+  ASSERT_TRUE(findings.begin(model_));
+  Outcome outcome;
+  outcome.unmatched_count = 1200;
+  ASSERT_TRUE(findings.finish(outcome));
+  ASSERT_FALSE(findings.lines({}).empty());
+  EXPECT_EQ(findings.lines({})[0],
+            "1 200 ends of messages or collectives failed, or their partner is not known: the "
+            "archive's communication is not complete");
+}
+
 TEST_F(FindingsOfRanks, who_is_late_together_with_the_last_one_and_has_no_rank_is_not_named) {
   model_.groups[3].rank.reset();
   waits_.lateness.add(0, kBarrier,
