@@ -18,12 +18,13 @@ constexpr double kMostLeftOutShare = 0.5;  ///< then it is told how little is kn
 constexpr double kLeastCallPercent = 0.1;
 constexpr uint64_t kLeastSamples = 100;
 constexpr double kHotFunctionShare = 0.2;
-constexpr double kSampleLossWeight_s = 1e11;
-constexpr double kSplitWorldWeight_s = 1e10;
-constexpr double kSpawnedWeight_s = 1e9;
-constexpr double kUnmatchedWeight_s = 5e8;
-constexpr double kDefinitionLossWeight_s = 5e11;
-constexpr double kLossWeight_s = 1e12;  ///< losses stand first: they qualify all the rest
+// Weights of what comes before all times, in seconds.
+constexpr double kSampleLossWeight = 1e11;
+constexpr double kSplitWorldWeight = 1e10;
+constexpr double kSpawnedWeight = 1e9;
+constexpr double kUnmatchedWeight = 5e8;
+constexpr double kDefinitionLossWeight = 5e11;
+constexpr double kLossWeight = 1e12;  ///< losses stand first: they qualify all the rest
 
 std::string bytes_text(double bytes) {
   for (const char* unit : {"bytes", "KiB", "MiB", "GiB"}) {
@@ -318,7 +319,7 @@ void Findings::add_hot_function(std::vector<Finding>* findings) const {
 void Findings::add_unmatched(std::vector<Finding>* findings) const {
   if (unmatched_count_ == 0) return;
   findings->push_back(
-      {kUnmatchedWeight_s,
+      {kUnmatchedWeight,
        fmt::format("{} end{} of messages or collectives failed, or their partner is not known: the "
                    "archive's communication is not complete",
                    grouped(unmatched_count_), unmatched_count_ == 1 ? "" : "s")});
@@ -341,7 +342,7 @@ void Findings::add_losses(std::span<const LocationTally> tallies,
   }
   if (const uint64_t samples = lost_samples(tallies); samples != 0)
     findings->push_back(
-        {kSampleLossWeight_s,
+        {kSampleLossWeight,
          fmt::format("{} samples of counters or call paths are lost", grouped(samples))});
   if (lost == 0) return;
   const auto reason = static_cast<LossReason>(main_reason);
@@ -351,22 +352,22 @@ void Findings::add_losses(std::span<const LocationTally> tallies,
   if (reason == LossReason::kPoolFull) text += pool_full_text();
   if (reason == LossReason::kEvictedByCap)
     text += "; a larger --disk, or a disk with more room, would keep them";
-  findings->push_back({kLossWeight_s, text});
+  findings->push_back({kLossWeight, text});
 }
 
 /// What would keep them. The runtime says, as of providers, what is no matter of memory.
 std::string Findings::pool_full_text() const {
   std::string others;
-  for (const auto& [provider, whose] :
-       {std::pair("threads", "more threads at a time than a process may have record"),
-        std::pair("children", "children in their parent's memory")}) {
+  const auto add = [&](const char* provider, const char* whose) {
     const bool is_told =
         std::any_of(model_->groups.begin(), model_->groups.end(), [&](const Group& group) {
           return group.process != nullptr && group.process->providers.count(provider) != 0;
         });
-    if (!is_told) continue;
-    others += fmt::format("{}{} (see {})", others.empty() ? "" : " and ", whose, provider);
-  }
+    if (is_told)
+      others += fmt::format("{}{} (see {})", others.empty() ? "" : " and ", whose, provider);
+  };
+  add("threads", "more threads at a time than a process may have record");
+  add("children", "children in their parent's memory");
   if (others.empty()) return "; a larger --memory would keep them, unless the agent was late";
   return fmt::format("; those of {} no option would keep, the others a larger --memory", others);
 }
@@ -383,7 +384,7 @@ void Findings::add_lost_definitions(std::vector<Finding>* findings) const {
   }
   if (by_pool + by_disk == 0) return;
   findings->push_back(
-      {kDefinitionLossWeight_s,
+      {kDefinitionLossWeight,
        fmt::format("{} definitions are lost (names of functions, communicators, files): a larger "
                    "{} would keep them",
                    grouped(by_pool + by_disk), by_pool > by_disk ? "--memory" : "--disk")});
@@ -401,7 +402,7 @@ bool Findings::add_split_world(std::vector<Finding>* findings) const {
   }
   if (alone_count < 2) return false;
   findings->push_back(
-      {kSplitWorldWeight_s,
+      {kSplitWorldWeight,
        fmt::format("each of {} processes is rank 0 of a world of 1, though the launcher started {} "
                    "together: the program probably uses another MPI library than the launcher",
                    alone_count, started_count)});
@@ -419,7 +420,7 @@ void Findings::add_worlds(std::vector<Finding>* findings) const {
   const auto rank_count = std::count_if(model_->groups.begin(), model_->groups.end(),
                                         [](const Group& group) { return group.rank.has_value(); });
   findings->push_back(
-      {kSpawnedWeight_s,
+      {kSpawnedWeight,
        fmt::format("{} MPI programs ran under one aon-run: the ranks are the {} of the largest, "
                    "the others' are processes without a rank; aon-run behind each mpirun gives "
                    "each its own files",
@@ -434,9 +435,9 @@ void Findings::add_spawned(std::vector<Finding>* findings) const {
                             "part of these files"
                           : "spawned processes are not part of these files";
   findings->push_back(
-      {kSpawnedWeight_s, fmt::format("{}: those started through aon-run have a directory of their "
-                                     "own, others are not recorded",
-                                     those)});
+      {kSpawnedWeight, fmt::format("{}: those started through aon-run have a directory of their "
+                                   "own, others are not recorded",
+                                   those)});
 }
 
 std::vector<std::string> Findings::lines(std::span<const LocationTally> tallies) const {
