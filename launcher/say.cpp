@@ -27,8 +27,8 @@ void write_bounded(std::string_view text, int timeout_ms) {
     text.remove_prefix(static_cast<size_t>(taken));
   }
   if (is_waiting) return;
-  sigaction(SIGPIPE, &ignored,
-            nullptr);  // again: while it is blocked, one was not ignored but waits
+  // Again: while it is blocked, one was not ignored but waits.
+  sigaction(SIGPIPE, &ignored, nullptr);
   sigaction(SIGPIPE, &before, nullptr);
 }
 

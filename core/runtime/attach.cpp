@@ -188,8 +188,7 @@ void tell_of_guests(Process& p) {
   if (p.guests_told.exchange(1, std::memory_order_relaxed) != 0) return;
   tell_degraded(
       "children\0children in their parent's memory (vfork, CLONE_VM) made events where the "
-      "parent's "
-      "thread had made none: they are lost\0fork() in their stead");
+      "parent's thread had made none: they are lost\0fork() in their stead");
 }
 
 /// The state after this thread tried `attach` on the process; kBusy when another one is at it.

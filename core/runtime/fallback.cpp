@@ -17,6 +17,7 @@
 
 #include <algorithm>
 
+#include "core/base/disable.h"
 #include "core/runtime/launch_mark.h"
 #include "core/runtime/process.h"
 
@@ -210,7 +211,7 @@ bool append_byte(const char* path) {
 void count_unrecorded(char (&path)[PATH_MAX]) {
   constexpr char kName[] = "/unrecorded";
   constexpr size_t kNumberBytes = 40;
-  if (!make_folder(path)) return;
+  if (is_disabled_by(secure_getenv("AON_DISABLE")) || !make_folder(path)) return;
   const size_t length = strlen(path);
   if (length + sizeof kName + kNumberBytes > sizeof path) return;
   memcpy(path + length, kName, sizeof kName);

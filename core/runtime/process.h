@@ -122,7 +122,8 @@ bool prepare_thread_exit();
 
 /// Ring of a process without an agent: a file of its own in the job directory. False: none.
 bool open_fallback_ring(Process& p);
-/// Leaves a note in the job directory that this process stays without a ring. Overwrites `path`.
+/// Leaves a note in the job directory that this process stays without a ring, unless it is not to
+/// be recorded (AON_DISABLE). Overwrites `path`.
 void count_unrecorded(char (&path)[PATH_MAX]);
 
 /// Ring from the agent behind `socket_path`. False: no answer in `timeout_ms`. If there is a `call`

@@ -93,13 +93,7 @@ TEST_F(EarlierAgentsTest, a_worker_that_is_killed_adds_what_was_before_its_agent
   start_agent();
   for (int steps = 0; steps < 12; ++steps) {
     put(kEnergy, 1);
-    sink_->steps_left = steps;
-    try {
-      encoder_->flush();
-    } catch (const test::Killed&) {
-    }
-    sink_->steps_left = -1;
-    restart();
+    flush_and_restart(steps);
   }
   encoder_->flush();
   const Values energy = values(samples(kEnergy));

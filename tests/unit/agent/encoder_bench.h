@@ -123,6 +123,21 @@ class EncoderBench : public testing::Test {
     ASSERT_TRUE(status) << status.error().message;
   }
 
+  /// A flush that is killed at its `steps`th file operation, if there is one; a new worker goes on.
+  /// True: it was killed.
+  bool flush_and_restart(int steps) {
+    sink_->steps_left = steps;
+    bool is_killed = false;
+    try {
+      encoder_->flush();
+    } catch (const Killed&) {
+      is_killed = true;
+    }
+    sink_->steps_left = -1;
+    restart();
+    return is_killed;
+  }
+
   void add_process(uint32_t process) {
     ProcessCell& cell = state_.process(process);
     cell.process = process;

@@ -44,14 +44,7 @@ TEST_F(EncoderTest, repeats_and_loses_nothing_when_killed_at_any_file_operation)
   for (int steps = 0; steps < 60; ++steps) {
     ASSERT_TRUE(push_marks(0, 1, 50));
     ASSERT_TRUE(push_marks(0, 2, 20));
-    sink_->steps_left = steps % 12;
-    try {
-      encoder_->flush();
-    } catch (const Killed&) {
-      ++kills;
-    }
-    sink_->steps_left = -1;
-    restart();
+    if (flush_and_restart(steps % 12)) ++kills;
   }
   encoder_->flush();
   EXPECT_GT(kills, 10);
@@ -74,14 +67,7 @@ TEST_F(EncoderTest, writes_each_sample_once_when_killed_at_any_file_operation) {
     Series series(&state_);
     for (int i = 0; i < 10; ++i) ASSERT_TRUE(series.put(0, 8, ++put * 100, 1, 0, 0));
     if (steps % 3 == 0) encoder_->consume();  // killed with samples in hand
-    sink_->steps_left = steps % 12;
-    try {
-      encoder_->flush();
-    } catch (const Killed&) {
-      ++kills;
-    }
-    sink_->steps_left = -1;
-    restart();
+    if (flush_and_restart(steps % 12)) ++kills;
   }
   encoder_->flush();
   EXPECT_GT(kills, 10);

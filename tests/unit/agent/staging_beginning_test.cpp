@@ -9,7 +9,6 @@
 namespace aon::agent {
 namespace {
 
-using test::Killed;
 using test::StreamCount;
 using StagingBeginning = test::EncoderBench;
 
@@ -28,14 +27,7 @@ TEST_F(StagingBeginning, goes_on_where_staging_begins_anew_when_killed_at_any_fi
     ASSERT_TRUE(push_marks(0, 1, 50));
     drainer.drain(0);
     ASSERT_TRUE(push_marks(0, 2, 20));
-    sink_->steps_left = steps % 12;
-    try {
-      encoder_->flush();
-    } catch (const Killed&) {
-      ++kills;
-    }
-    sink_->steps_left = -1;
-    restart();
+    if (flush_and_restart(steps % 12)) ++kills;
   }
   encoder_->flush();
   EXPECT_GT(kills, 20);

@@ -32,6 +32,17 @@ INSTANTIATE_TEST_SUITE_P(Limits, WithoutRing,
                                          "without_descriptors", "without_memory", "old_kernel"),
                          [](const auto& one) { return std::string(one.param); });
 
+TEST(Limits, nothing_is_noted_of_a_program_that_is_not_to_be_recorded) {
+  for (const char* name : {"first_in_vfork", "without_memory", "without_descriptors"}) {
+    const TemporaryOutput output;
+    FakeAgent agent;
+    const Environment variables = {{"AON_OUTPUT", output.path()}, {"AON_DISABLE", "1"}};
+    Child child({LIFE_CHILD, name}, environment(agent, variables));
+    EXPECT_EQ(child.wait(), 0) << name;
+    EXPECT_EQ(output.unrecorded_count(), 0u) << name;
+  }
+}
+
 class OwnFile : public testing::TestWithParam<const char*> {};
 TEST_P(OwnFile, can_be_read_whatever_the_umask_is) {
   const TemporaryOutput output;
