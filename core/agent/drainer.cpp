@@ -225,7 +225,9 @@ DrainPass Drainer::drain(uint64_t now_ns) {
     pass.is_complete = pass.is_complete && result.is_complete;
     const uint32_t phase =
         state_->process(cell).phase.load(std::memory_order_relaxed);  // of this thread
+    const bool is_first = ring.window_start_ns == 0;
     if (phase < static_cast<uint32_t>(ProcessPhase::kEnded)) grow(ring, now_ns, result.bytes);
+    if (result.bytes != 0 || is_first) ring.memory->wake_at_half();
     if (result.bytes != 0 || ring.last_record_ns == 0) note_records(&ring, now_ns);
     const bool is_calm = phase < static_cast<uint32_t>(ProcessPhase::kEnded) &&
                          ring.peak_bytes_per_s < kCalmBytesPerSecond &&

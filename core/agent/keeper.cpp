@@ -13,6 +13,7 @@
 #include <cstring>
 #include <vector>
 
+#include "core/agent/bell.h"
 #include "core/agent/finish.h"
 #include "core/agent/folder_scan.h"
 #include "core/agent/handover.h"
@@ -75,6 +76,7 @@ class Keeper {
   UniqueFd folder_;
   UniqueFd state_fd_;
   UniqueFd staging_fd_;
+  UniqueFd bell_fd_;
   UniqueFd signals_;
   UniqueFd link_;  ///< our end of the worker's socketpair
   State state_;
@@ -102,6 +104,9 @@ Status Keeper::prepare() {
   auto staging_fd = Staging::create(config_.staging_bytes);
   if (!staging_fd) return staging_fd.error();
   staging_fd_ = std::move(*staging_fd);
+  auto bell_fd = BellWatch::create();
+  if (!bell_fd) return bell_fd.error();
+  bell_fd_ = std::move(*bell_fd);
   auto state = State::map(state_fd_.get());
   if (!state) return state.error();
   state_ = *state;
@@ -178,8 +183,8 @@ pid_t Keeper::start_worker() {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  WorkerInputs inputs{&config_,      listener_.get(),   state_fd_.get(), staging_fd_.get(),
-                      folder_.get(), std::move(theirs), &kept_};
+  WorkerInputs inputs{&config_,       listener_.get(), state_fd_.get(),   staging_fd_.get(),
+                      bell_fd_.get(), folder_.get(),   std::move(theirs), &kept_};
   ::_exit(run_worker(std::move(inputs)));
 }
 

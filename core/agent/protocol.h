@@ -5,8 +5,8 @@
 ///     process                              agent
 ///     checks SO_PEERCRED (uid)
 ///     Hello  ----------------------------> checks SO_PEERCRED (uid, pid), makes and seals the ring
-///            <---------------------------- Welcome + descriptor of the ring (SCM_RIGHTS)
-///     checks the seals, maps the ring, closes the descriptor
+///            <---------------------------- Welcome + descriptors of ring and bell (SCM_RIGHTS)
+///     checks the seals, maps both, closes the descriptors
 ///            ...                           drains
 ///     (end of process: hang-up) ---------> drains the rest, writes the exit
 ///

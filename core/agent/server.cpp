@@ -17,7 +17,15 @@
 namespace aon::agent {
 namespace {
 
-enum EventKind : uint32_t { kListener = 0, kProcess, kPidfd, kRegistered, kConnection, kSignal };
+enum EventKind : uint32_t {
+  kListener = 0,
+  kProcess,
+  kPidfd,
+  kRegistered,
+  kConnection,
+  kSignal,
+  kBell
+};
 
 constexpr uint64_t kMs = 1'000'000;
 constexpr uint64_t kStatusWaitNs = 200 * kMs;     ///< for somebody to reap it, or for an exec
@@ -53,6 +61,10 @@ void Server::watch(int fd, uint32_t kind, uint32_t number, uint32_t events) {
     AON_LOG_ERROR("epoll: %s", strerror(errno));
 }
 
+void Server::use_bell(const BellWatch& bell) {
+  bell_fd_ = bell.page_fd();
+  watch(bell.event_fd(), kBell, 0, EPOLLIN | EPOLLET);
+}
 void Server::watch_signals(int signal_fd) { watch(signal_fd, kSignal, 0, EPOLLIN | EPOLLET); }
 
 void Server::adopt(const std::vector<Kept>& kept) {
@@ -278,8 +290,9 @@ void Server::welcome(uint32_t cell) {
   welcome.slot_count = geometry.slot_count;
   welcome.chunk_count = geometry.chunk_count;
   welcome.total_bytes = geometry.total_bytes;
-  const int ring_fd = drainer_->ring_fd(cell);
-  send_struct(processes_.at(cell).connection.get(), welcome, {&ring_fd, 1});
+  const int descriptors[] = {drainer_->ring_fd(cell), bell_fd_};
+  const size_t count = bell_fd_ >= 0 ? 2 : 1;
+  send_struct(processes_.at(cell).connection.get(), welcome, {descriptors, count});
 }
 
 /// A registered program as a process without a connection: its pidfd stands in for one.

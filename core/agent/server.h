@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "core/agent/bell.h"
 #include "core/agent/drainer.h"
 #include "core/agent/handover.h"
 #include "core/agent/polled_pids.h"
@@ -59,6 +60,8 @@ class Server {
   /// Wakes poll() when a signal is pending on `signal_fd`.
   void watch_signals(int signal_fd);
   bool has_signal() const noexcept { return has_signal_; }
+  /// Gives it to processes, and poll() returns when one rings.
+  void use_bell(const BellWatch& bell);
 
   /// Handles what happened; waits at most `timeout_ns` for it.
   void poll(uint64_t timeout_ns);
@@ -122,6 +125,7 @@ class Server {
   bool move_on(Process& process, uint64_t now_ns);
 
   int listen_fd_;
+  int bell_fd_ = -1;
   State* state_;
   Drainer* drainer_;
   KeeperLink* keeper_;

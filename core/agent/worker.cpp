@@ -7,6 +7,7 @@
 
 #include <memory>
 
+#include "core/agent/bell.h"
 #include "core/agent/encode_thread.h"
 #include "core/agent/housekeeping.h"
 #include "core/agent/server.h"
@@ -54,6 +55,7 @@ class Worker {
   KeeperLink keeper_;
   Housekeeping housekeeping_;
   cluster::Peers peers_;
+  BellWatch bell_;
   Server server_;
   EncodeThread encode_thread_;
   UniqueFd signal_fd_;
@@ -87,6 +89,7 @@ Worker::Worker(WorkerInputs inputs, State state, Staging staging)
           [this](const ClockPingDefinition& ping, const std::string& peer) {
             inbox_.define(spool::kNodeProcess, DefinitionType::kClockPing, ping, {peer});
           }),
+      bell_(inputs_.bell_fd),
       server_(inputs_.listen_fd, &state_, &drainer_, &keeper_, &housekeeping_,
               !provider::is_wanted(
                   {config_.arguments.options.providers, config_.arguments.options.without}, "mpi")),
@@ -102,7 +105,9 @@ void Worker::serve_turns() {
   Beat second(kSecondNs, wall_ns());
   uint64_t period_ns = 0;
   for (;;) {
+    if (period_ns != 0) bell_.arm();
     server_.poll(period_ns == 0 ? 0 : until_beat_ns(wall_ns(), period_ns));
+    bell_.disarm();
     if (state_.header().spans_nodes.load(std::memory_order_relaxed) != 0) peers_.start();
     const uint64_t now_ns = monotonic_ns();
     state_.header().worker_turn_ns.store(now_ns, std::memory_order_relaxed);
@@ -157,11 +162,13 @@ int Worker::run() {
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);
   signal_fd_.reset(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
   server_.watch_signals(signal_fd_.get());
+  server_.use_bell(bell_);
   encoder_.resume_tail();
   drainer_.restore();
   server_.adopt(*inputs_.kept);
   housekeeping_.start();
   encode_thread_.start();
+  bell_.start();
   bool are_files_removed = false;
   for (;;) {
     serve();
@@ -177,6 +184,7 @@ int Worker::run() {
     server_.poll(0);
     if (is_terminating_ || server_.is_over(monotonic_ns())) break;
   }
+  bell_.stop();
   peers_.stop();
   housekeeping_.stop();
   encode_thread_.stop();

@@ -3,6 +3,7 @@
 ///
 ///     drain thread    (main)  server, drainer, launch end
 ///     encode thread           encoder
+///     bell thread             asleep until a process rings (bell.h)
 ///     housekeeping thread     clocks, usage, budget, providers
 ///     two of core/cluster     pings of other nodes' agents, where the launch has any
 ///
@@ -22,6 +23,7 @@ struct WorkerInputs {
   int listen_fd;
   int state_fd;
   int staging_fd;
+  int bell_fd;
   int folder_fd;
   UniqueFd keeper_socket;
   const std::vector<Kept>* kept;

@@ -178,6 +178,21 @@ uint32_t RingMemory::free_chunk_count() const {
   return std::min(count, offered_);
 }
 
+void RingMemory::wake_at_half() {
+  const std::atomic<uint64_t>* map = free_map_of(base_, geometry_);
+  const uint32_t half = free_chunk_count() / 2;
+  uint32_t chunk = offered_;
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < (offered_ + 63) / 64 && count <= half; ++i) {
+    uint64_t free = map[i].load(std::memory_order_relaxed);
+    for (; free != 0 && count <= half; ++count) {
+      chunk = i * 64 + static_cast<uint32_t>(std::countr_zero(free));
+      free &= free - 1;
+    }
+  }
+  static_cast<RingHeader*>(base_)->wake_chunk.store(chunk, std::memory_order_relaxed);
+}
+
 uint64_t RingMemory::committed_bytes() const {
   return geometry_.chunks_offset + uint64_t{offered_} * kChunkBytes;
 }

@@ -46,6 +46,8 @@ class RingMemory {
   const RingGeometry& geometry() const { return geometry_; }
   uint32_t offered_chunk_count() const { return offered_; }
   uint32_t free_chunk_count() const;
+  /// Has the process wake the agent when half of the free chunks are used.
+  void wake_at_half();
   /// Memory in use: header, slots and offered chunks.
   uint64_t committed_bytes() const;
   /// Mode words of the call sites.

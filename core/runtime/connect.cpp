@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "core/agent/protocol.h"
 #include "core/runtime/process.h"
 
@@ -101,35 +103,46 @@ bool send_hello(int fd, const Site* call, const Deadline& deadline) {
   return send(fd, &hello, sizeof hello, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof hello);
 }
 
-/// Descriptor of the ring, or -1.
-int receive_welcome(int fd, const Deadline& deadline, agent::Welcome* welcome) {
-  if (!wait_for(fd, POLLIN, deadline)) return -1;
+/// What comes with a Welcome; -1: not.
+struct Received {
+  int ring;
+  int bell;
+};
+
+void close_all(const Received& received) {
+  if (received.ring >= 0) close(received.ring);
+  if (received.bell >= 0) close(received.bell);
+}
+
+Received receive_welcome(int fd, const Deadline& deadline, agent::Welcome* welcome) {
+  Received received = {-1, -1};
+  if (!wait_for(fd, POLLIN, deadline)) return received;
   iovec part = {welcome, sizeof *welcome};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof received)] = {};
   msghdr message = {};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   const ssize_t bytes = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
-  int ring = -1;
   const cmsghdr* attached = CMSG_FIRSTHDR(&message);
   if (bytes >= 0 && attached != nullptr && attached->cmsg_type == SCM_RIGHTS) {
-    memcpy(&ring, CMSG_DATA(attached), sizeof ring);
+    const size_t attached_bytes = attached->cmsg_len - CMSG_LEN(0);
+    memcpy(&received, CMSG_DATA(attached), std::min(attached_bytes, sizeof received));
   }
   const bool is_welcome = bytes == static_cast<ssize_t>(sizeof *welcome) &&
                           welcome->header.magic == agent::kProtocolMagic &&
                           welcome->header.version == agent::kProtocolVersion &&
                           welcome->header.type == agent::MessageType::kWelcome;
-  if (is_welcome) return ring;
-  if (ring >= 0) close(ring);
-  return -1;
+  if (is_welcome) return received;
+  close_all(received);
+  return {-1, -1};
 }
 
 /// Memory that somebody cuts off would kill whoever writes there.
-bool is_sealed(int ring) {
+bool is_sealed(int memory) {
   constexpr int kNeeded = F_SEAL_SHRINK | F_SEAL_GROW;
-  const int seals = fcntl(ring, F_GET_SEALS);
+  const int seals = fcntl(memory, F_GET_SEALS);
   return seals >= 0 && (seals & kNeeded) == kNeeded;
 }
 
@@ -160,6 +173,21 @@ bool map_ring(Process& p, int ring, const agent::Welcome& welcome) {
   main.state.store(static_cast<uint32_t>(SlotState::kIdle),
                    std::memory_order_release);  // pairs with ring:slot
   return true;
+}
+
+/// Null: the agent comes when it comes.
+Bell* map_bell(int bell) {
+  struct stat status;
+  if (bell < 0 || !is_sealed(bell) || fstat(bell, &status) != 0 || status.st_size < kBellBytes) {
+    return nullptr;
+  }
+  void* page = mmap(nullptr, kBellBytes, PROT_READ | PROT_WRITE, MAP_SHARED, bell, 0);
+  if (page == MAP_FAILED) return nullptr;
+  if (madvise(page, kBellBytes, MADV_DONTFORK) != 0) {
+    munmap(page, kBellBytes);
+    return nullptr;
+  }
+  return static_cast<Bell*>(page);
 }
 
 /// The same socket under a high number: programs count on low ones, or close them.
@@ -197,9 +225,10 @@ bool open_agent_ring(Process& p, const char* socket_path, int timeout_ms, const 
     return false;
   }
   agent::Welcome welcome = {};
-  const int ring = is_asked ? receive_welcome(fd, deadline, &welcome) : -1;
-  const bool ok = ring >= 0 && map_ring(p, ring, welcome);
-  if (ring >= 0) close(ring);
+  const Received received = is_asked ? receive_welcome(fd, deadline, &welcome) : Received{-1, -1};
+  const bool ok = received.ring >= 0 && map_ring(p, received.ring, welcome);
+  if (ok) p.bell = map_bell(received.bell);
+  close_all(received);
   p.is_left_alone = welcome.header.magic == agent::kProtocolMagic &&
                     welcome.header.type == agent::MessageType::kLeftAlone;
   if (!ok) {

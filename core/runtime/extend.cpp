@@ -1,6 +1,7 @@
 // The slow path of emit(): a new chunk, refusals and LOST records, frames left by longjmp.
 #include <aon/writer.h>
 #include <errno.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -212,6 +213,18 @@ uint32_t take_chunk(Process& p) {
   return kNoChunk;
 }
 
+void ring_bell(Process& p) {
+  Bell* bell = p.bell;
+  if (bell == nullptr || bell->armed.load(std::memory_order_relaxed) == 0 ||
+      bell->armed.exchange(0, std::memory_order_relaxed) == 0) {
+    return;
+  }
+  const int own_errno = errno;
+  bell->rings.fetch_add(1, std::memory_order_release);  // pairs with agent:bell
+  syscall(SYS_futex, &bell->rings, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+  errno = own_errno;
+}
+
 void repair_context(Process& p, Writer* w, uint32_t depth) {
   WriterContext* context = &w->context[depth];
   if (context->pending != nullptr) {
@@ -240,6 +253,8 @@ bool aon_writer_extend(Writer* w, WriterContext* context, uint32_t bytes, bool c
   if (w->slot == nullptr || bytes > kMaxSlots * kSlotBytes) return false;
   Process& p = *process();
   const uint32_t index = take_chunk(p);
+  const uint32_t wake_chunk = p.ring->wake_chunk.load(std::memory_order_relaxed);
+  if (index >= wake_chunk && wake_chunk != 0) ring_bell(p);  // also when there was none
   if (index == kNoChunk) {
     if (counted) refuse(w, context, ticks);
     // No agent will tell until when.

@@ -11,6 +11,7 @@
 /// Owner: nobody frees it.
 #pragma once
 
+#include <aon/bell.h>
 #include <aon/ring.h>
 #include <aon/writer.h>
 #include <limits.h>
@@ -47,6 +48,7 @@ struct Process {
   ThreadSlot* slots;
   std::atomic<uint64_t>* free_map;
   char* chunks;
+  Bell* bell;  ///< null: nobody sleeps there
   int socket;
   bool has_agent;
   int asked_socket;           ///< Hello is sent, Welcome not yet here; 0: none
@@ -98,6 +100,10 @@ uint32_t chunk_index(Process& p, const ChunkHeader* chunk);
 /// Takes the lowest free chunk, or kNoChunk. Lowest first keeps the pool small and its pages warm.
 /// Thread: any.   Signal: safe.
 uint32_t take_chunk(Process& p);
+
+/// Wakes the agent if it sleeps. Thread: any.   Signal: safe.   Cost: a system call, at most once in
+/// a sleep of the agent.
+void ring_bell(Process& p);
 
 /// Brings a context that was left by longjmp back to what the reader sees.
 void repair_context(Process& p, Writer* w, uint32_t depth);

@@ -42,12 +42,28 @@ inline bool is_repeated(const Writer* w, const Site& site, uint32_t communicator
   return result == kSuccess ? 0 : static_cast<uint16_t>(kFailed);
 }
 
-/// The record of a call that was not timed and found something: `then` writes what, as of when.
-/// Apart, so that the calls that find nothing do not pay for its frame.
-template <class Then>
-[[gnu::noinline]] void record_found(const Site& site, uint16_t flags, const Then& then) {
+/// Where a call that looks for something answers: needed only after the real call. It lies on the
+/// stack until then, for a register would be saved and restored by the calls that find nothing.
+template <class T>
+class Late {
+ public:
+  [[gnu::always_inline]] explicit Late(T value) : value_(value) { asm volatile("" : "+m"(value_)); }
+  [[gnu::always_inline]] T get() {
+    asm volatile("" : "+m"(value_));
+    return value_;
+  }
+
+ private:
+  T value_;
+};
+
+/// The record of a call that was not timed, if `is_found`: `then` writes what, as of when. Apart,
+/// so that the calls that find nothing do not pay for its frame.
+template <class IsFound, class Then>
+[[gnu::noinline]] void record_found(const Site& site, uint16_t flags, const IsFound& is_found,
+                                    const Then& then) {
   Writer* w = writer();
-  if (w->slot == nullptr) return;  // the call ended in a fork()ed child
+  if (!is_found() || w->slot == nullptr) return;  // or the call ended in a fork()ed child
   const OpenCall call = begin_call(w, site.id);
   then(w, call.start_ticks);
   finish_span(call, flags);

@@ -16,14 +16,26 @@ _FIND = (
 """
 )
 
+# What the call answers by (`early`) is only needed after it, and found where the call put it. All
+# else that depends on what it found is left to record_found(), which is no part of this function:
+# it has few registers to save for the calls that find nothing.
 _LOOK = """\
-{prepare}\
+{prepare}{early}{known}\
   const int result = real({real_arguments});
-  if (AON_LIKELY(result == kSuccess && !({found}))) return result;
+{late}\
+  if (AON_LIKELY(result == kSuccess && !({hint}))) return result;
   record_found(kSite{name}, {flags},
+               [={captured}] {{ return result != kSuccess || ({found}); }},
                [={captured}]([[maybe_unused]] Writer* w, [[maybe_unused]] uint64_t now) {{{then}}});
   return result;
 """
+# Of one request, which is what programs poll most, less has to be kept.
+_LOOK_ONE = _LOOK.replace("{prepare}", """\
+  if ({count} != 1) return look_many_{name}({all_of_look});
+  WaitOne waiting({requests}, {status});
+""").replace("{real_arguments}", "{with_waiting_status}").replace(
+    "{then}", " if (value_or({index}, -1) == 0) waiting.complete(w, now, result); "
+)
 
 # While paused: requests that have ended are known no more.
 _PASS = """\
@@ -44,23 +56,6 @@ _PASS_OTHERS = {
   return real({all});
 """,
 }
-
-# Of one request, which is what programs poll most, less has to be kept.
-_LOOK_ANY = (
-    """\
-  if ({count} == 1) {{
-    WaitOne waiting({requests}, {status});
-    const int result = real({with_waiting_status});
-    if (AON_LIKELY(result == kSuccess && !(*{flag} != 0 && *{index} != abi.undefined)))
-      return result;
-    record_found(kSite{name}, {flags}, [=, &waiting](Writer* w, uint64_t now) {{
-      if (value_or({index}, -1) == 0) waiting.complete(w, now, result);
-    }});
-    return result;
-  }}
-"""
-    + _LOOK
-)
 
 _ONE = "  WaitOne waiting({request}, {status});\n"
 _ANY = "  WaitMany waiting({count}, {requests}, 1, {status});\n"
@@ -128,6 +123,11 @@ def _find(template, function):
     template = template.replace("{prepare}", prepare).replace("{found}", found)
     template = template.replace("{then}", then).replace("{real_arguments}", real_arguments)
     template = template.replace("{flags}", _FLAGS.get(function.kind, "failed(result)"))
+    answers = [name for name in ("flag", "index", "outcount") if "*{%s}" % name in found]
+    early = "".join("  Late late_%s({%s});\n" % (name, name) for name in answers)
+    late = "".join("  {%s} = late_%s.get();\n" % (name, name) for name in answers)
+    template = template.replace("{early}", early).replace("{late}", late)
+    template = template.replace("{hint}", found.split(" && ")[0])
     return template.replace("{captured}", ", &waiting" if "waiting" in prepare else "")
 
 
@@ -138,7 +138,12 @@ def body(function):
 
 def look_body(function):
     """Template for a call that is not timed: it is recorded if it found something."""
-    return _find(_LOOK_ANY if function.kind == "test_any" else _LOOK, function)
+    return _find(_LOOK_ONE if function.kind == "test_any" else _LOOK, function)
+
+
+def look_many_body(function):
+    """What the body above leaves to a function of its own; None: nothing."""
+    return _find(_LOOK, function) if function.kind == "test_any" else None
 
 
 def pass_body(function):

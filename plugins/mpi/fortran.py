@@ -82,6 +82,7 @@ class FortranParts(templates.Parts):
     def __init__(self, function):
         super().__init__(function)
         self["all"] = ""
+        self["all_of_look"] = "words, function, 0"
         self["with_status"] = "told"
         self["with_waiting_status"] = "waiting.status()"
         self["with_waiting_statuses"] = "waiting.statuses()"
@@ -147,7 +148,7 @@ def _local(function, index):
     if argument.type == "int":
         return f"const int {name} = integer_at({word});"
     if name == "index" and argument.type == "int*":
-        return f"const FortranIndex {name}({word});"
+        return f"FortranIndex {name}({word});"
     if argument.base == "int":
         return f"const int* {name} = static_cast<const int*>({word});"
     return f"const void* {name} = buffer_at({word});"
@@ -191,8 +192,11 @@ def bodies(function):
     call = _call_type(function)
     result = [_body(function, "record", templates.body(function), call)]
     if function.kind in templates.FINDS:
-        look = templates.look_body(function)
-        result.append(_body(function, "look", look, f"CountedCall<{call}>"))
+        many = templates.look_many_body(function)
+        looks = [("look_many", many)] if many else []
+        for prefix, look in (*looks, ("look", templates.look_body(function))):
+            look = look.replace("{known}", "")
+            result.append(_body(function, prefix, look, f"CountedCall<{call}>"))
     if function.kind in templates.PASSED:
         result.append(_body(function, "pass", templates.pass_body(function), call))
     return result

@@ -143,7 +143,9 @@ inline Handle canonical(Handle handle) { return handle & abi.handle_mask; }
 
 /// Handle `index` of an array of C handles.
 inline Handle load_handle(const void* handles, int index) {
-  if (abi.handle_bytes == 8) return static_cast<const uint64_t*>(handles)[index];
+  if (__builtin_expect(abi.handle_bytes == 8, true)) {
+    return static_cast<const uint64_t*>(handles)[index];
+  }
   return static_cast<const uint32_t*>(handles)[index];
 }
 
@@ -185,8 +187,8 @@ struct Handles {
 [[gnu::always_inline]] inline Handle load_handle(Handles handles) { return handles[0]; }
 
 /// The handle at `handle`, or `none` where a program passes a null pointer, which MPI refuses.
-[[gnu::always_inline]] inline Handle handle_at(Handles handle, Handle none) {
-  return handle.is_null() ? none : handle[0];
+[[gnu::always_inline]] inline Handle handle_at(Handles handle, const Handle& none) {
+  return __builtin_expect(handle.is_null(), false) ? none : handle[0];
 }
 
 /// The MPI_File at `file`; 0 where a program passes a null pointer.

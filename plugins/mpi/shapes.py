@@ -131,14 +131,16 @@ def _helpers_and_wrapper(function):
         record = Piece("record_", recorded)
         start = Piece("start_", _REAL + _START)
         return [record, start], _PLAN + _TO_RECORD + _TO_START
-    look = Piece("look_", _KNOWN + templates.look_body(function))
+    looks = [Piece("look_", templates.look_body(function).replace("{known}", _KNOWN))]
+    if many := templates.look_many_body(function):
+        looks.insert(0, Piece("look_many_", many.replace("{known}", _KNOWN)))
     start = Piece("start_", _REAL + _START_LOOKING, "plan")
     if function.kind in templates.POLLS:
         weigh = Piece("weigh_", recorded, "weight")
-        return [weigh, look, start], _PLAN_LOOKING + _TO_LOOK + _TO_REAL
+        return [weigh, *looks, start], _PLAN_LOOKING + _TO_LOOK + _TO_REAL
     weigh = Piece("weigh_", recorded, "weight", "[[gnu::always_inline]] inline")
     record = Piece("record_", _RECORD_WEIGHED)
-    return [weigh, record, look, start], _PLAN_LOOKING + _TO_RECORD + _TO_REAL
+    return [weigh, record, *looks, start], _PLAN_LOOKING + _TO_RECORD + _TO_REAL
 
 
 def pieces(function):

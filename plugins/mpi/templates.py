@@ -9,6 +9,7 @@ import window_templates
 LOCAL_NAMES = {"w", "weight", "real", "result", "call", "sent", "asked", "got", "own", "told"}
 LOCAL_NAMES |= {"plan", "waiting", "c", "bytes", "parent", "handle", "window"}
 LOCAL_NAMES |= {"first", "number", "transfer", "file", "opened", "now"}
+LOCAL_NAMES |= {"late_flag", "late_index", "late_outcount"}
 
 _ENTER = file_templates.ENTER
 
@@ -357,6 +358,7 @@ class Parts(dict):
         names = [a.name for a in function.arguments]
         self["name"] = function.stem
         self["all"] = function.call()
+        self["all_of_look"] = function.call()
         self["all_and"] = function.call() + ", " if names else ""
         self["failed"] = "failed(result)" if function.result == "int" else "0"
         self["root"] = "root" if "root" in names else "kNoRoot"
@@ -407,6 +409,11 @@ def look_body(function):
     if function.kind == "poll_window":
         return window_templates.LOOK
     return completion_templates.look_body(function)
+
+
+def look_many_body(function):
+    """Template for what look_body() leaves to a function of its own; None: nothing."""
+    return completion_templates.look_many_body(function)
 
 
 def pass_body(function):

@@ -54,6 +54,7 @@ _POLL_WINDOW = """\
 """
 
 LOOK = """\
+{known}\
   const int result = real({all});
   if (AON_LIKELY(result == kSuccess && *{flag} == 0)) return result;
   record_tested(kSite{name}, {win}, result);

@@ -179,6 +179,9 @@ struct alignas(4096) RingHeader {
   /// Stacks per second of CPU time that timers note, plus 1; 0: as many as the process was told.
   std::atomic<uint32_t> stack_rate;
   std::atomic<uint32_t> crash_place;  ///< of a fault in AON's own code (aon/crash.h); 0: none
+  /// Who takes this chunk or one behind it rings (aon/bell.h): half of what the agent last saw free
+  /// is used. 0: nobody.
+  std::atomic<uint32_t> wake_chunk;
   /// Only in a file written without an agent: core/runtime/launch_mark.h; 0: not known.
   uint64_t launch_mark;
 };

@@ -1,8 +1,9 @@
 // Writes numbered records from several threads through libaon.so and says how many were taken and
-// refused:  emitter THREADS RECORDS_PER_THREAD BURST PAUSE_US [kill|open|hold SECONDS]
+// refused:  emitter THREADS RECORDS_PER_THREAD BURST PAUSE_US [kill|open|bell|hold SECONDS]
 // RECORDS_PER_THREAD 0: until SIGUSR1.
 // Prints "tid accepted refused" per thread and exits 0; `kill` ends it by SIGKILL after printing,
-// `open` leaves a region and ends by _exit(7).
+// `open` leaves a region and ends by _exit(7), `bell` prints how often the agent was woken.
+#include <aon/bell.h>
 #include <aon/writer.h>
 #include <signal.h>
 #include <unistd.h>
@@ -12,6 +13,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -40,6 +43,17 @@ Totals emit_records(uint64_t count, uint64_t burst, unsigned pause_us, uint32_t 
   return totals;
 }
 
+/// Of the page that the runtime has mapped; -1: none.
+long bell_rings() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("aon-bell") == std::string::npos) continue;
+    const auto* bell = reinterpret_cast<const aon::Bell*>(std::stoull(line, nullptr, 16));
+    return bell->rings.load();
+  }
+  return -1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -65,6 +79,7 @@ int main(int argc, char** argv) {
   }
   std::printf("%llu %llu\n", static_cast<unsigned long long>(accepted),
               static_cast<unsigned long long>(refused));
+  if (std::strcmp(ending, "bell") == 0) std::printf("bell %ld\n", bell_rings());
   std::fflush(stdout);
   if (std::strcmp(ending, "hold") == 0 && argc > 6) ::sleep(static_cast<unsigned>(atoi(argv[6])));
   if (std::strcmp(ending, "kill") == 0) ::raise(SIGKILL);

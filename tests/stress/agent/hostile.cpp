@@ -1,9 +1,12 @@
 // A process that attaches like any other and then writes nonsense into its ring, at random places
 // and at the places that matter:  hostile SEED SECONDS. Also sends broken messages.
+#include <aon/bell.h>
 #include <aon/ring.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -32,7 +35,8 @@ int connect_agent() {
   return fd;
 }
 
-int attach(int fd, Welcome* welcome) {
+/// Descriptor of the ring, or -1. `bell` is that of the bell's page.
+int attach(int fd, Welcome* welcome, int* bell) {
   Hello hello{};
   hello.header = {kProtocolMagic, kProtocolVersion, MessageType::kHello, sizeof(hello)};
   hello.pid = ::getpid();
@@ -40,7 +44,8 @@ int attach(int fd, Welcome* welcome) {
   std::memset(hello.program, 'x', sizeof(hello.program));  // no NUL
   if (::send(fd, &hello, sizeof(hello), 0) < 0) return -1;
   iovec part{welcome, sizeof(*welcome)};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  int received[2] = {-1, -1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(received))];
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
@@ -49,9 +54,9 @@ int attach(int fd, Welcome* welcome) {
   if (::recvmsg(fd, &message, 0) != static_cast<ssize_t>(sizeof(*welcome))) return -1;
   const cmsghdr* header = CMSG_FIRSTHDR(&message);
   if (header == nullptr) return -1;
-  int ring = -1;
-  std::memcpy(&ring, CMSG_DATA(header), sizeof(ring));
-  return ring;
+  std::memcpy(received, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
+  *bell = received[1];
+  return received[0];
 }
 
 /// Messages that are no protocol at all, of no type, or of a size that is not their type's.
@@ -134,6 +139,13 @@ class Scribbler {
   std::mt19937_64 random_;
 };
 
+/// Rings without end, and writes what it likes into the page of all.
+void hammer(aon::Bell* bell, uint64_t value) {
+  bell->armed.store(static_cast<uint32_t>(value));
+  bell->rings.store(static_cast<uint32_t>(value >> 32));
+  ::syscall(SYS_futex, &bell->rings, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -142,17 +154,24 @@ int main(int argc, char** argv) {
   send_nonsense(random);
   const int fd = connect_agent();
   Welcome welcome{};
-  const int ring = fd >= 0 ? attach(fd, &welcome) : -1;
-  if (ring < 0) return 3;
+  int bell_fd = -1;
+  const int ring = fd >= 0 ? attach(fd, &welcome, &bell_fd) : -1;
+  if (ring < 0 || bell_fd < 0) return 3;
+  if (::ftruncate(bell_fd, 0) == 0) return 4;  // sealed
   if (::ftruncate(ring, 4096) == 0) return 4;  // sealed
   void* base = ::mmap(nullptr, welcome.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring, 0);
   if (base == MAP_FAILED) return 5;
+  void* page = ::mmap(nullptr, aon::kBellBytes, PROT_READ | PROT_WRITE, MAP_SHARED, bell_fd, 0);
+  if (page == MAP_FAILED) return 5;
   Scribbler scribbler(static_cast<uint8_t*>(base),
                       aon::ring_geometry(welcome.slot_count, welcome.chunk_count), random());
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(std::atoi(argv[2]));
   uint64_t steps = 0;
   while (std::chrono::steady_clock::now() < end) {
-    for (int i = 0; i < 1000; ++i) scribbler.step();
+    for (int i = 0; i < 1000; ++i) {
+      scribbler.step();
+      hammer(static_cast<aon::Bell*>(page), random());
+    }
     steps += 1000;
     ::usleep(500);
   }

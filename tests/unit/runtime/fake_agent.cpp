@@ -212,8 +212,10 @@ void FakeAgent::accept_one() {
   welcome.total_bytes = memory->geometry().total_bytes;
   if (options_.offers_too_much) offer_too_much(*memory);
   const UniqueFd copy = options_.seals ? UniqueFd() : unsealed_copy(*memory);
-  const int ring = copy ? copy.get() : memory->fd();
-  if (options_.welcomes && !send_struct(fd.get(), welcome, {&ring, 1})) return;
+  const int descriptors[] = {copy ? copy.get() : memory->fd(), options_.bell_fd};
+  const size_t count = options_.bell_fd >= 0 ? 2 : 1;
+  if (options_.bell_fd >= 0) memory->wake_at_half();
+  if (options_.welcomes && !send_struct(fd.get(), welcome, {descriptors, count})) return;
   clients_.push_back(
       std::make_unique<Client>(std::move(fd), hello, std::move(*memory), options_.keeps));
 }

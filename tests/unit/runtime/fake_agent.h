@@ -59,6 +59,7 @@ struct FakeAgentOptions {
   bool welcomes = true;          ///< false: makes the ring, and never says Welcome
   uint32_t user = UINT32_MAX;    ///< listens with his credentials, which only root can
   bool seals = true;             ///< false: hands out a copy of the ring that can be cut off
+  int bell_fd = -1;              ///< page given to processes, to ring when half their room is used
   bool offers_too_much = false;  ///< chunks that the ring has not got, too
 };
 
