@@ -57,16 +57,19 @@ class Late {
   T value_;
 };
 
-/// The record of a call that was not timed, if `is_found`: `then` writes what, as of when. Apart,
-/// so that the calls that find nothing do not pay for its frame.
-template <class IsFound, class Then>
-[[gnu::noinline]] void record_found(const Site& site, uint16_t flags, const IsFound& is_found,
-                                    const Then& then) {
+/// The record of a call that was not timed, if it found something: `flags` of the call, `then`
+/// writes what, as of when. Returns `result`. Apart, so that the calls that find nothing do not pay
+/// for its frame.
+template <class IsFound, class Flags, class Then>
+[[gnu::noinline]] int record_found(const Site& site, int result, const IsFound& is_found,
+                                   const Flags& flags, const Then& then) {
   Writer* w = writer();
-  if (!is_found() || w->slot == nullptr) return;  // or the call ended in a fork()ed child
+  if (result == kSuccess && !is_found()) return result;
+  if (w->slot == nullptr) return result;  // the call ended in a fork()ed child
   const OpenCall call = begin_call(w, site.id);
   then(w, call.start_ticks);
-  finish_span(call, flags);
+  finish_span(call, flags());
+  return result;
 }
 
 }  // namespace aon::mpi

@@ -20,7 +20,7 @@
 
 namespace aon::mpi {
 
-constexpr int kInlineRequests = 8;
+constexpr int kInlineRequests = 32;
 
 /// What a call wrote to `out`, or `none` where a program passes a null pointer, which MPI refuses.
 [[gnu::always_inline]] inline int value_or(const int* out, int none) {

@@ -24,10 +24,9 @@ _LOOK = """\
   const int result = real({real_arguments});
 {late}\
   if (AON_LIKELY(result == kSuccess && !({hint}))) return result;
-  record_found(kSite{name}, {flags},
-               [={captured}] {{ return result != kSuccess || ({found}); }},
-               [={captured}]([[maybe_unused]] Writer* w, [[maybe_unused]] uint64_t now) {{{then}}});
-  return result;
+  return record_found(
+      kSite{name}, result, [={captured}] {{ return {found}; }}, [=] {{ return {flags}; }},
+      [={captured}]([[maybe_unused]] Writer* w, [[maybe_unused]] uint64_t now) {{{then}}});
 """
 # Of one request, which is what programs poll most, less has to be kept.
 _LOOK_ONE = _LOOK.replace("{prepare}", """\
