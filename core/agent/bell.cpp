@@ -17,7 +17,7 @@
 namespace aon::agent {
 namespace {
 
-constexpr std::chrono::milliseconds kRest(1);
+constexpr std::chrono::milliseconds kRest(1);  ///< between wakes, whoever asks for them
 
 }  // namespace
 
@@ -53,8 +53,12 @@ void BellWatch::start() {
 void BellWatch::stop() {
   if (!thread_.joinable()) return;
   is_stopping_.store(true, std::memory_order_relaxed);
-  bell_->rings.fetch_add(1, std::memory_order_release);  // pairs with agent:bell
-  ::syscall(SYS_futex, &bell_->rings, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+  // Once is enough, unless a process writes what it likes into the page.
+  while (!has_ended_.load(std::memory_order_relaxed)) {
+    bell_->rings.fetch_add(1, std::memory_order_release);  // pairs with agent:bell
+    ::syscall(SYS_futex, &bell_->rings, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+    std::this_thread::sleep_for(kRest);
+  }
   thread_.join();
 }
 
@@ -75,6 +79,7 @@ void BellWatch::run(uint32_t seen) noexcept {
     ::eventfd_write(event_fd_.get(), 1);
     std::this_thread::sleep_for(kRest);
   }
+  has_ended_.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace aon::agent

@@ -46,6 +46,7 @@ class BellWatch {
   Bell* bell_ = nullptr;
   UniqueFd event_fd_;
   std::atomic<bool> is_stopping_{false};
+  std::atomic<bool> has_ended_{false};
   std::thread thread_;
 };
 

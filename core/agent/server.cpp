@@ -65,6 +65,7 @@ void Server::use_bell(const BellWatch& bell) {
   bell_fd_ = bell.page_fd();
   watch(bell.event_fd(), kBell, 0, EPOLLIN | EPOLLET);
 }
+
 void Server::watch_signals(int signal_fd) { watch(signal_fd, kSignal, 0, EPOLLIN | EPOLLET); }
 
 void Server::adopt(const std::vector<Kept>& kept) {

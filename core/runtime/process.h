@@ -48,7 +48,7 @@ struct Process {
   ThreadSlot* slots;
   std::atomic<uint64_t>* free_map;
   char* chunks;
-  Bell* bell;  ///< null: nobody sleeps there
+  Bell* bell;  ///< null: there is none
   int socket;
   bool has_agent;
   int asked_socket;           ///< Hello is sent, Welcome not yet here; 0: none
