@@ -17,15 +17,7 @@
 namespace aon::agent {
 namespace {
 
-enum EventKind : uint32_t {
-  kListener = 0,
-  kProcess,
-  kPidfd,
-  kRegistered,
-  kConnection,
-  kSignal,
-  kBell
-};
+enum EventKind : uint32_t { kListener, kProcess, kPidfd, kRegistered, kConnection, kSignal, kBell };
 
 constexpr uint64_t kMs = 1'000'000;
 constexpr uint64_t kStatusWaitNs = 200 * kMs;     ///< for somebody to reap it, or for an exec
@@ -292,8 +284,7 @@ void Server::welcome(uint32_t cell) {
   welcome.chunk_count = geometry.chunk_count;
   welcome.total_bytes = geometry.total_bytes;
   const int descriptors[] = {drainer_->ring_fd(cell), bell_fd_};
-  const size_t count = bell_fd_ >= 0 ? 2 : 1;
-  send_struct(processes_.at(cell).connection.get(), welcome, {descriptors, count});
+  send_struct(processes_.at(cell).connection.get(), welcome, descriptors);
 }
 
 /// A registered program as a process without a connection: its pidfd stands in for one.

@@ -60,7 +60,7 @@ class Server {
   /// Wakes poll() when a signal is pending on `signal_fd`.
   void watch_signals(int signal_fd);
   bool has_signal() const noexcept { return has_signal_; }
-  /// Gives it to processes, and poll() returns when one rings.
+  /// Before the first process: gives it to them, and poll() returns when one rings.
   void use_bell(const BellWatch& bell);
 
   /// Handles what happened; waits at most `timeout_ns` for it.
