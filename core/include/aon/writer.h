@@ -130,7 +130,8 @@ AON_EXPORT bool aon_attach_begin(const Site* call) noexcept;
 
 /// Gives `context` room for `bytes` (links a new chunk). False: pool full; a counted record is
 /// counted as refused.
-/// Thread: owner.   Signal: safe.   Cost: at most 1 us, no syscall.
+/// Thread: owner.   Signal: safe.   Cost: at most 1 us; no syscall, but one
+/// where it wakes the agent (aon/bell.h).
 AON_EXPORT bool aon_writer_extend(Writer* w, WriterContext* context, uint32_t bytes, bool counted,
                                   uint64_t ticks) noexcept;
 
