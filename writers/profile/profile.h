@@ -12,7 +12,9 @@
 /// | histogram[b] | calls of 2^b to 2^(b+1) ns; b = 0 also holds 0 ns, the last all longer ones |
 ///
 /// A sampled call stands for `weight` calls in every sum and in the histogram: those are estimates,
-/// unbiased while the calls that were timed are like the others. A call that is open at the end
+/// unbiased while the calls that were timed are like the others. In times the others stand for no
+/// more than has passed since the last sampled call of the region, of which one such interval is
+/// carried on: else one that was interrupted for 4 ms would stand for seconds. A call that is open at the end
 /// counts with the time up to there. A region whose end was lost (EventKind::kCut) counts, but has
 /// no time. A range (ValueType::kRangeEnd) counts where it ends, without exclusive time.
 ///
@@ -67,7 +69,9 @@ class LocationProfile {
  private:
   struct Row {
     RegionStatistics statistics;
-    uint32_t active_calls = 0;  ///< of this region on the stack
+    uint32_t active_calls = 0;         ///< of this region on the stack
+    uint64_t last_sampled_ns = 0;      ///< end of the last sampled call; 0: none
+    uint64_t allowed_ns = UINT64_MAX;  ///< of the time before it, given to no call it stood for
   };
   struct Frame {
     uint32_t row;
@@ -81,6 +85,7 @@ class LocationProfile {
   void leave(const Event& event);
   void add_range(const Event& end);
   void close_top(uint64_t time_ns, bool is_timed = true);
+  static uint64_t weigh(Row* row, const Frame& frame, uint64_t end_ns);
   void add_bytes(uint64_t bytes);
   void put_exact_counts();
 

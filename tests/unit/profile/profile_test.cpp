@@ -68,6 +68,33 @@ TEST_F(Profile, never_makes_exclusive_time_negative_by_weights) {
   EXPECT_EQ(rows[0].exclusive_ns, 0u);
 }
 
+/// A poll in a hundred is timed; `calls` between two of them, of 7 ns each in every 10.
+std::vector<Event> polls(const std::vector<uint64_t>& calls, uint64_t longest_at,
+                         uint64_t longest_ns) {
+  std::vector<Event> events;
+  uint64_t now_ns = 1000;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    now_ns += 10 * calls[i];
+    events.push_back(enter(now_ns, 0, 100));
+    now_ns += i == longest_at ? longest_ns : 7;
+    events.push_back(leave(now_ns, 0));
+  }
+  return events;
+}
+
+TEST_F(Profile, an_interrupted_poll_is_not_taken_for_a_hundred_interrupted_ones) {
+  const auto rows = run(polls({100, 100, 100, 100, 100, 100}, 3, 4'000'000));
+  EXPECT_EQ(rows[0].count, 600u);
+  EXPECT_LE(rows[0].inclusive_ns, 4'000'000u + 2 * 1000 + 5 * 700);
+  EXPECT_GE(rows[0].inclusive_ns, 4'000'000u + 5 * 700);
+  EXPECT_EQ(rows[0].exclusive_ns, rows[0].inclusive_ns);
+}
+
+TEST_F(Profile, timed_polls_that_come_at_uneven_distances_keep_their_weights) {
+  const auto rows = run(polls({62, 62, 138, 62, 138, 138, 62, 138, 62, 138}, 99, 0));
+  EXPECT_EQ(rows[0].inclusive_ns, 10u * 700);
+}
+
 TEST_F(Profile, takes_exact_counts_where_calls_were_counted) {
   process_.counts[{1, 0}] = 17;  // weights say 16
   process_.counts[{1, 3}] = 5;   // counted only
