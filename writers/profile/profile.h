@@ -71,7 +71,7 @@ class LocationProfile {
     RegionStatistics statistics;
     uint32_t active_calls = 0;         ///< of this region on the stack
     uint64_t last_sampled_ns = 0;      ///< end of the last sampled call; 0: none
-    uint64_t allowed_ns = UINT64_MAX;  ///< of the time before it, given to no call it stood for
+    uint64_t allowed_ns = UINT64_MAX;  ///< of the time before it, not yet given to calls
   };
   struct Frame {
     uint32_t row;
