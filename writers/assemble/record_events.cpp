@@ -229,6 +229,10 @@ void EventOrder::emit_span(const Record& record, uint32_t children, const Record
     enter.flags &= static_cast<uint16_t>(~kFailed);
   } else if (may_have_exchanged(record)) {
     ++outcome_->unmatched_count;
+    if (head.kind == RecordKind::kCollective) {
+      enter.communicator = head.a32;
+      enter.operation = static_cast<CollectiveOperation>(pair_high(record.words[1]));
+    }
   }
   if (has_transfer(head)) begin_transfer(record, start_ns);
   const uint64_t end = end_ticks(record);

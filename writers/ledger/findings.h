@@ -108,9 +108,13 @@ class Findings final : public Writer {
     uint64_t sum_ns = 0;
     uint64_t sum_sure_ns = 0;
     uint64_t by_kind_ns[kWaitKindCount] = {};
-    double left_out = 0;  ///< share of what was called that could not be matched
+    double left_out = 0;  ///< share of the messages or the collectives that could not be matched,
+                          ///< the larger
+    bool is_left_out_collective = false;
     bool is_whole = false;
 
+    /// "90 % of the collectives could not be matched"
+    std::string left_out_text() const;
     uint64_t of_others_ns(std::span<const size_t> ranks) const;
     /// How much of `lost_ns` all but `ranks` waited: "2.0 s", "at most 2.0 s".
     std::string of_others_text(std::span<const size_t> ranks, double lost_ns) const;
@@ -167,7 +171,12 @@ class Findings final : public Writer {
   /// All members' time in matched operations.
   static double busy_ns(const LatenessTable& table);
   void add_expensive_call(std::vector<Finding>* findings) const;
+  /// wait_findings.cpp; `share` of the ranks' time
   void add_waiting(const WaitTimes& waits, std::vector<Finding>* findings) const;
+  void add_known_waiting(const WaitTimes& waits, double share,
+                         std::vector<Finding>* findings) const;
+  void add_unknown_waiting(const WaitTimes& waits, double share,
+                           std::vector<Finding>* findings) const;
   void add_times(std::vector<Finding>* all) const;
   /// device_findings.cpp
   void add_devices(std::vector<Finding>* findings) const;

@@ -57,8 +57,10 @@ Findings::WaitTimes Findings::wait_times() const {
   const uint64_t ends = 2 * waits_->message_count + waits_->unmatched_count;
   const uint64_t unmatched = waits_->incomplete_count - waits_->of_some_count;
   const uint64_t collectives = waits_->collective_count + unmatched;
-  times.left_out =
-      std::max(share_of(waits_->unmatched_count, ends), share_of(unmatched, collectives));
+  const double of_messages = share_of(waits_->unmatched_count, ends);
+  const double of_collectives = share_of(unmatched, collectives);
+  times.left_out = std::max(of_messages, of_collectives);
+  times.is_left_out_collective = of_collectives >= of_messages;
   times.is_whole = times.left_out <= kLeastLeftOutShare;
   return times;
 }

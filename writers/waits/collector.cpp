@@ -138,12 +138,7 @@ void Collector::enter(const Event& event) {
   const uint32_t region = regions_.global(event.region);
   const Call call = region < region_calls_.size() ? region_calls_[region] : Call::kOther;
   if (call == Call::kPause && profile::pauses(event)) cut(event.time_ns);
-  // It may have taken a message, or a number of the communicator, or not.
-  if (call >= Call::kExchange && (event.flags & kFailed) != 0) cut(event.time_ns);
-  if (call == Call::kOnObject && (event.flags & kFailed) != 0)
-    context_->cut_objects(group_->id, event.time_ns);
-  if (call == Call::kChange && (event.flags & kFailed) != 0)
-    context_->cut_function(group_->id, region, event.time_ns);
+  if ((event.flags & kFailed) != 0) fail(event, region, call);
   const bool is_poll = call == Call::kTest || event.weight > 1;
   frames_.push_back(
       {region, call, event.time_ns, open_ends_.size(), open_members_.size(), is_poll});
@@ -151,6 +146,23 @@ void Collector::enter(const Event& event) {
   if (!has_taken) return;
   if (taken_out_count_++ == 0) taken_out_ns_ = event.time_ns;
   if (taken_out_count_ > 1) cut(taken_out_ns_);
+}
+
+/// It may have taken a message, or a number of the communicator, window or file, or not.
+void Collector::fail(const Event& event, uint32_t region, Call call) {
+  if (call == Call::kOnObject) {
+    context_->cut_objects(group_->id, event.time_ns);
+  } else if (call == Call::kChange) {
+    context_->cut_function(group_->id, region, event.time_ns);
+  } else if (call >= Call::kExchange) {
+    const bool has_turn = call == Call::kExchange && event.communicator != 0;
+    const std::optional<Turn> turn = has_turn ? count_collective(event) : std::nullopt;
+    if (turn && own_rank(turn->communicator) >= 0) {
+      context_->fail({turn->communicator, turn->meeting, group_->id, turn->number, event.time_ns});
+    } else {
+      cut(event.time_ns);
+    }
+  }
 }
 
 /// A receive is posted. One by MPI_Mrecv was, in truth, at its probe: that is the same place in the

@@ -113,6 +113,7 @@ class Collector {
   static bool completes(const Event& event);
   void add(const Event& event);
   void enter(const Event& event);
+  void fail(const Event& event, uint32_t region, Call call);
   void leave(uint64_t time_ns);
   uint64_t wait_begin(const Frame& frame, uint64_t start_ns) const;
   void add_end(const Event& event, bool is_send, uint64_t posted_ns);

@@ -1,6 +1,6 @@
 /// What the matching must know of the job beside the events, learned while they pass.
 /// Thread: one.   Cost: a vector element per group, communicator, window and file; a map entry per
-/// function on files that failed in a group.
+/// function on files that failed in a group; the failures.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 
 #include "writers/profile/mpi_calls.h"
 #include "writers/waits/clock_bounds.h"
+#include "writers/waits/failures.h"
 #include "writers/waits/match.h"
 
 namespace aon::writers {
@@ -40,6 +41,19 @@ class JobContext : public WaitContext {
     uint64_t& cut_ns = function_cut_ns_.try_emplace(pack(group, region), UINT64_MAX).first->second;
     cut_ns = std::min(cut_ns, time_ns);
   }
+  /// A collective failed on a process: what that hides is known when all have told, in
+  /// settle_failures().
+  void fail(const Failures::Failure& failure) {
+    if (!failures_.add(failure)) cut(failure.group, failure.time_ns);
+  }
+  /// Behind all processes' last location, before the matching. Returns how many failures hide
+  /// nothing.
+  uint64_t settle_failures() {
+    return failures_.settle([&](Failures::Failed failed) { return is_alike(failed); },
+                            [&](Failures::Failed failed) {
+                              for (const auto& one : failed) cut(one.group, one.time_ns);
+                            });
+  }
   /// `object`: a communicator, window or file. Whose collectives have no order has none of its
   /// neighbourhood collectives either.
   void exclude(Meeting meeting, uint32_t object) { is_ambiguous_[index(meeting)][object] = true; }
@@ -49,6 +63,7 @@ class JobContext : public WaitContext {
     out->put(cut_ns_);
     out->put(object_cut_ns_);
     out->put(function_cut_ns_);
+    failures_.save(out);
     for (const auto& meeting : is_ambiguous_) out->put(meeting);
   }
   /// Adds those of another share.
@@ -56,6 +71,7 @@ class JobContext : public WaitContext {
     Status status = load_cuts(in, &cut_ns_);
     if (status) status = load_cuts(in, &object_cut_ns_);
     if (status) status = load_function_cuts(in);
+    if (status) status = failures_.load(in);
     for (std::vector<bool>& meeting : is_ambiguous_) {
       if (status) status = load_exclusions(in, &meeting);
     }
@@ -82,11 +98,7 @@ class JobContext : public WaitContext {
     if (beat_ && ++steps_ % kStepsPerBeat == 0) beat_();
   }
   size_t member_count(const Member& member) const override {
-    const GlobalCommunicator& c = model_.communicators[member.communicator];
-    const bool has_groups = c.kind != CommunicatorKind::kInter || c.first_group_count != 0;
-    const bool is_known =
-        has_groups && !c.is_partial() && !is_ambiguous_[index(member.meeting)][member.object()];
-    return is_known ? c.members.size() : 0;
+    return count_members(member.communicator, member.meeting, member.object());
   }
   uint32_t first_group_count(uint32_t communicator) const override {
     return model_.communicators[communicator].first_group_count;
@@ -102,6 +114,19 @@ class JobContext : public WaitContext {
   /// In is_ambiguous_.
   static size_t index(Meeting meeting) {
     return static_cast<size_t>(meeting == Meeting::kNeighborhood ? Meeting::kCollective : meeting);
+  }
+  size_t count_members(uint32_t communicator, Meeting meeting, uint32_t object) const {
+    const GlobalCommunicator& c = model_.communicators[communicator];
+    const bool has_groups = c.kind != CommunicatorKind::kInter || c.first_group_count != 0;
+    const bool is_known = has_groups && !c.is_partial() && !is_ambiguous_[index(meeting)][object];
+    return is_known ? c.members.size() : 0;
+  }
+  bool is_alike(Failures::Failed failed) const {
+    const Failures::Failure& first = failed.front();
+    return failed.size() == count_members(first.communicator, first.meeting, first.communicator) &&
+           std::all_of(failed.begin(), failed.end(), [&](const Failures::Failure& one) {
+             return one.time_ns < cut_ns_[one.group];
+           });
   }
   static Status load_cuts(StateIn* in, std::vector<uint64_t>* known) {
     std::vector<uint64_t> told;
@@ -129,9 +154,10 @@ class JobContext : public WaitContext {
   ClockBounds bounds_;
   std::function<void()> beat_;
   mutable uint32_t steps_ = 0;
-  std::vector<uint64_t> cut_ns_;                   ///< by group
-  std::vector<uint64_t> object_cut_ns_;            ///< the same
-  std::map<uint64_t, uint64_t> function_cut_ns_;   ///< by pack: group, region
+  std::vector<uint64_t> cut_ns_;                  ///< by group
+  std::vector<uint64_t> object_cut_ns_;           ///< the same
+  std::map<uint64_t, uint64_t> function_cut_ns_;  ///< by pack: group, region
+  Failures failures_;
   std::vector<bool> is_ambiguous_[kMeetingCount];  ///< by communicator, window or file
   std::vector<bool> is_test_;                      ///< by global region
 };

@@ -38,7 +38,8 @@
 /// calls. A hole in that order would match wrong partners, so what a process did from one on is
 /// left out, and counted: from a loss, a message or collective that failed, MPI_Pcontrol, the post
 /// of a receive that was freed or not seen completed, a message taken out by MPI_Mprobe while
-/// others were received. So are an envelope from the second thread on that posts it, communicators
+/// others were received. A collective that failed on all members alike (a wrong argument, say) is no
+/// hole. Left out are also an envelope from the second thread on that posts it, communicators
 /// on which several threads of a process call collectives, and collectives of which a member is not
 /// there, or has more sources than a definition holds, or was not seen to complete it. Persistent
 /// collectives match in the order in which they were made, and start by start; where a record does
@@ -135,6 +136,7 @@ struct WaitSummary {
   uint64_t collective_count = 0;
   uint64_t incomplete_count = 0;      ///< collectives that were not analysed
   uint64_t of_some_count = 0;         ///< of these: whom they meet is never known
+  uint64_t alike_failure_count = 0;   ///< calls of collectives that failed on all members
   LatenessTable lateness;             ///< of barriers and all-to-all operations
   std::vector<TrueTimes> times;       ///< of these, where members moved as much; in order
   uint64_t times_left_out_count = 0;  ///< operations without a row in `times`: it is full

@@ -164,6 +164,40 @@ TEST(WaitHoles, a_failed_creation_of_a_communicator_hides_nothing) {
   EXPECT_EQ(count("MPI_Scan"), 1u) << "it may have taken a number";
 }
 
+/// A rank that is refused collectives at these times and calls one that is not at `done_ns`.
+Rank refused_at(const std::vector<uint64_t>& times_ns, uint64_t done_ns) {
+  Rank rank;
+  for (const uint64_t time_ns : times_ns) {
+    Event failed = enter(time_ns, kCollective);
+    failed.flags = kFailed;
+    failed.communicator = 7;
+    failed.operation = CollectiveOperation::kBroadcast;
+    rank.add(failed).add(leave(time_ns + 1, kCollective));
+  }
+  return rank.call(kCollective, done_ns, 100, {collective(CollectiveOperation::kBarrier)});
+}
+
+TEST(WaitHoles, a_collective_that_failed_on_all_members_alike_hides_nothing) {
+  const WaitSummary alike = analyse({refused_at({10, 20}, 50), refused_at({11, 30}, 60)});
+  EXPECT_EQ(alike.alike_failure_count, 4u);
+  EXPECT_EQ(alike.collective_count, 1u);
+  EXPECT_THAT(rows(alike),
+              testing::ElementsAre(Row{0, kCollective, WaitKind::kBarrier, 1, 10, 10}));
+  const WaitSummary alone = analyse({refused_at({10, 20}, 50), refused_at({11}, 60)});
+  EXPECT_EQ(alone.alike_failure_count, 2u) << "the first one";
+  EXPECT_EQ(alone.collective_count, 0u);
+}
+
+TEST(WaitHoles, failures_behind_a_hole_are_not_alike) {
+  const Rank refused = refused_at({11}, 60);
+  Rank with_loss;
+  with_loss.add(event(EventKind::kLostBegin, 5, 0));
+  for (const Event& e : refused.events()) with_loss.add(e);
+  const WaitSummary summary = analyse({refused_at({10}, 50), with_loss});
+  EXPECT_EQ(summary.alike_failure_count, 0u);
+  EXPECT_EQ(summary.collective_count, 0u);
+}
+
 TEST(WaitHoles, only_level_0_of_a_pcontrol_is_a_pause) {
   const auto count = [](int64_t level) {
     Event control = enter(20, kOther);

@@ -191,9 +191,35 @@ TEST_F(FindingsOfRanks, those_that_are_late_together_are_judged_together) {
 
 TEST_F(FindingsOfRanks, little_waiting_is_told_where_most_could_not_be_matched) {
   add_wait(1, kSecond / 10);
-  EXPECT_THAT(lines({5, 5, 5, 5}), testing::Not(HasSubstr("waiting for late partners")));
+  EXPECT_THAT(lines({5, 5, 5, 5}), testing::Not(HasSubstr("late partners")));
   waits_.incomplete_count = 900;
-  EXPECT_THAT(lines({5, 5, 5, 5}), HasSubstr("90 % of what was called could not be matched"));
+  EXPECT_THAT(
+      lines({5, 5, 5, 5}),
+      HasSubstr("little is known of waiting for late partners: 90 % of the collectives could "
+                "not be matched; what could be seen takes 0.2 % of the ranks' time (100 ms)\n"));
+  add_wait(1, 4 * kSecond);
+  EXPECT_THAT(
+      lines({5, 5, 5, 5}),
+      HasSubstr("waiting for late partners takes at least 10.2 % of the ranks' time (4.1 s, "
+                "of it 4.1 s wait at barrier): rank 1 waits longest (4.1 s), rank 0 least "
+                "(0 us); 90 % of the collectives could not be matched\n"));
+}
+
+TEST_F(FindingsOfRanks, no_waiting_is_told_where_none_could_be_seen) {
+  waits_.incomplete_count = 20;
+  EXPECT_THAT(lines({5, 5, 5, 5}), HasSubstr("nothing is known of waiting for late partners: no "
+                                             "collective could be matched\n"));
+  add_wait(1, 1000);
+  waits_.incomplete_count = 900;
+  EXPECT_THAT(lines({5, 5, 5, 5}), HasSubstr("takes less than 0.1 % of the ranks' time (1 us)"));
+  waits_.rows.clear();
+  waits_.incomplete_count = 20;
+  waits_.message_count = 1;
+  waits_.unmatched_count = 798;
+  waits_.collective_count = 20;
+  EXPECT_THAT(lines({5, 5, 5, 5}),
+              HasSubstr("little is known of waiting for late partners: more than 99 % of the "
+                        "messages could not be matched; in the others nobody waited\n"));
 }
 
 TEST_F(FindingsOfRanks, communication_that_is_not_complete_is_told_of) {
