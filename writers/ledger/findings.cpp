@@ -160,6 +160,7 @@ void Findings::add_profile(const Group& group, const Location* location,
     mpi_ns += row.exclusive_ns;
     has_mpi = true;
     if (region.name == kFinalize) rank.finalize_ns += row.exclusive_ns;
+    if (region.name == "MPI_Abort" && row.count != 0) rank.has_aborted = true;
     if (!is_frame(region.name)) rank.by_region[row.region] += row.exclusive_ns;
   }
   if (!group.rank || !is_thread || !has_mpi) return;
@@ -411,6 +412,7 @@ void Findings::add_spawned(std::vector<Finding>* findings) const {
 
 std::vector<std::string> Findings::lines(std::span<const LocationTally> tallies) const {
   std::vector<Finding> findings;
+  add_aborts(&findings);
   add_losses(tallies, &findings);
   add_lost_definitions(&findings);
   add_unmatched(&findings);

@@ -94,6 +94,7 @@ class Findings final : public Writer {
     uint64_t finalize_ns = 0;  ///< in MPI_Finalize
     std::vector<uint64_t> thread_mpi_ns;  ///< of each thread that calls MPI
     bool has_master_mpi = false;
+    bool has_aborted = false;  ///< by MPI_Abort
 
     /// Threads that are in MPI for a tenth as long as the one that is longest, or more.
     uint32_t mpi_thread_count() const;
@@ -128,6 +129,7 @@ class Findings final : public Writer {
   /// rank_findings.cpp
   WaitTimes wait_times() const;
   void add_culprits(const WaitTimes& waits, std::vector<Finding>* findings) const;
+  void add_aborts(std::vector<Finding>* findings) const;
   void add_late_end(std::vector<Finding>* findings) const;
   void add_slow_rank(const WaitTimes& waits, std::vector<Finding>* findings) const;
   uint64_t span_ns(const RankTime& rank) const;

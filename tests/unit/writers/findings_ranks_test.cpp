@@ -75,6 +75,22 @@ TEST_F(FindingsOfRanks, the_slow_one_is_named_where_the_others_wait) {
                         "median (5.0 s): the others wait 12.0 s in all for it"));
 }
 
+TEST_F(FindingsOfRanks, those_that_called_mpi_abort_are_named_first) {
+  model_.regions[kEnd].name = "MPI_Abort";
+  Findings findings(&waits_);
+  ASSERT_TRUE(findings.begin(model_));
+  profile::RegionStatistics row;
+  row.region = kEnd;
+  for (const uint64_t count : {0, 1}) {
+    row.count = count;
+    findings.add_profile(model_.groups[2], &model_.locations[2], {&row, 1});
+    EXPECT_EQ(findings.lines({}).empty(), count == 0);
+  }
+  EXPECT_EQ(findings.lines({})[0], "rank 2 called MPI_Abort");
+  findings.add_profile(model_.groups[1], &model_.locations[1], {&row, 1});
+  EXPECT_EQ(findings.lines({})[0], "ranks 1, 2 called MPI_Abort");
+}
+
 TEST_F(FindingsOfRanks, spawned_ones_may_be_in_the_files) {
   model_.regions[kBarrier].name = "MPI_Comm_spawn";
   EXPECT_THAT(lines({5, 5, 5, 5}), HasSubstr("spawned processes are not part of these files: "));
