@@ -138,10 +138,10 @@ void Collector::enter(const Event& event) {
   const uint32_t region = regions_.global(event.region);
   const Call call = region < region_calls_.size() ? region_calls_[region] : Call::kOther;
   if (call == Call::kPause && profile::pauses(event)) cut(event.time_ns);
-  if ((event.flags & kFailed) != 0) fail(event, region, call);
   const bool is_poll = call == Call::kTest || event.weight > 1;
   frames_.push_back(
       {region, call, event.time_ns, open_ends_.size(), open_members_.size(), is_poll});
+  if ((event.flags & kFailed) != 0) fail(event);
   const bool has_taken = call == Call::kMatchedProbe && (event.flags & kIncoming) != 0;
   if (!has_taken) return;
   if (taken_out_count_++ == 0) taken_out_ns_ = event.time_ns;
@@ -149,20 +149,28 @@ void Collector::enter(const Event& event) {
 }
 
 /// It may have taken a message, or a number of the communicator, window or file, or not.
-void Collector::fail(const Event& event, uint32_t region, Call call) {
-  if (call == Call::kOnObject) {
+void Collector::fail(const Event& event) {
+  const Frame& frame = frames_.back();
+  if (const std::optional<Turn> turn = failed_turn(event)) {
+    context_->fail({turn->communicator, turn->meeting, turn->preparation, group_->id, turn->number,
+                    event.time_ns});
+  } else if (frame.call == Call::kOnObject) {
     context_->cut_objects(group_->id, event.time_ns);
-  } else if (call == Call::kChange) {
-    context_->cut_function(group_->id, region, event.time_ns);
-  } else if (call >= Call::kExchange) {
-    const bool has_turn = call == Call::kExchange && event.communicator != 0;
-    const std::optional<Turn> turn = has_turn ? count_collective(event) : std::nullopt;
-    if (turn && own_rank(turn->communicator) >= 0) {
-      context_->fail({turn->communicator, turn->meeting, group_->id, turn->number, event.time_ns});
-    } else {
-      cut(event.time_ns);
-    }
+  } else if (frame.call == Call::kChange) {
+    context_->cut_function(group_->id, frame.region, event.time_ns);
+  } else if (frame.call >= Call::kExchange) {
+    cut(event.time_ns);
   }
+}
+
+/// Of a collective or fence that failed; nothing where nobody can say which it would have been.
+std::optional<Collector::Turn> Collector::failed_turn(const Event& event) {
+  const Call call = frames_.back().call;
+  if (event.communicator == 0) return std::nullopt;
+  std::optional<Turn> turn;
+  if (call == Call::kExchange) turn = count_collective(event);
+  if (call == Call::kOnObject) turn = count_window_call(event);
+  return turn && own_rank(turn->communicator) >= 0 ? turn : std::nullopt;
 }
 
 /// A receive is posted. One by MPI_Mrecv was, in truth, at its probe: that is the same place in the

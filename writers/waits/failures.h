@@ -1,7 +1,7 @@
-/// Collectives that failed. One that failed on all members alike is in order: each has made as many
+/// Collectives, fences among them, that failed. One that failed on all members alike is in order: each has made as many
 /// calls as the others. Who failed alone has made one that the others have not, or the other way
 /// round, so what it does from then on cannot be matched.
-/// Thread: one.   Cost: 40 bytes per failure, 2.5 MiB at most per share of the assembly.
+/// Thread: one.   Cost: 32 bytes per failure, 2 MiB at most per share of the assembly.
 #pragma once
 
 #include <algorithm>
@@ -21,11 +21,13 @@ class Failures {
   struct Failure {
     uint32_t communicator;
     Meeting meeting;
+    uint32_t preparation;
     uint32_t group;
     uint64_t number;
     uint64_t time_ns;
 
-    auto instance() const { return std::tie(communicator, meeting, number); }
+    uint32_t object() const { return meeting >= Meeting::kWindow ? preparation : communicator; }
+    auto instance() const { return std::tie(communicator, meeting, preparation, number); }
   };
   using Failed = std::span<const Failure>;  ///< of one collective
 

@@ -44,14 +44,14 @@ class JobContext : public WaitContext {
   /// A collective failed on a process: what that hides is known when all have told, in
   /// settle_failures().
   void fail(const Failures::Failure& failure) {
-    if (!failures_.add(failure)) cut(failure.group, failure.time_ns);
+    if (!failures_.add(failure)) cut(failure);
   }
   /// Behind all processes' last location, before the matching. Returns how many failures hide
   /// nothing.
   uint64_t settle_failures() {
     return failures_.settle([&](Failures::Failed failed) { return is_alike(failed); },
                             [&](Failures::Failed failed) {
-                              for (const auto& one : failed) cut(one.group, one.time_ns);
+                              for (const auto& one : failed) cut(one);
                             });
   }
   /// `object`: a communicator, window or file. Whose collectives have no order has none of its
@@ -123,10 +123,20 @@ class JobContext : public WaitContext {
   }
   bool is_alike(Failures::Failed failed) const {
     const Failures::Failure& first = failed.front();
-    return failed.size() == count_members(first.communicator, first.meeting, first.communicator) &&
+    return failed.size() == count_members(first.communicator, first.meeting, first.object()) &&
            std::all_of(failed.begin(), failed.end(), [&](const Failures::Failure& one) {
-             return one.time_ns < cut_ns_[one.group];
+             return one.time_ns < std::min(cut_ns_[one.group], object_cut(one.meeting, one.group));
            });
+  }
+  uint64_t object_cut(Meeting meeting, uint32_t group) const {
+    return meeting >= Meeting::kCommunicator ? object_cut_ns_[group] : UINT64_MAX;
+  }
+  void cut(const Failures::Failure& failure) {
+    if (failure.meeting >= Meeting::kCommunicator) {
+      cut_objects(failure.group, failure.time_ns);
+    } else {
+      cut(failure.group, failure.time_ns);
+    }
   }
   static Status load_cuts(StateIn* in, std::vector<uint64_t>* known) {
     std::vector<uint64_t> told;

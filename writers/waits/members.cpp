@@ -110,11 +110,14 @@ void Collector::add_object_event(const Event& event) {
 }
 
 void Collector::add_window_event(const Event& event) {
-  const uint32_t window = windows_.global(event.communicator);
-  if (window >= model_->windows.size()) return;
   const auto operation = operation_on_window(static_cast<RmaOperation>(event.tag));
-  add_member(as_collective(event, operation),
-             count_call({Meeting::kWindow, model_->windows[window].communicator, window, 0}));
+  add_member(as_collective(event, operation), count_window_call(event));
+}
+
+std::optional<Collector::Turn> Collector::count_window_call(const Event& event) {
+  const uint32_t window = windows_.global(event.communicator);
+  if (window >= model_->windows.size()) return std::nullopt;
+  return count_call({Meeting::kWindow, model_->windows[window].communicator, window, 0});
 }
 
 /// The halves of a split collective are a collective each: in either may a library do all of it.

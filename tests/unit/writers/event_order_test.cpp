@@ -69,6 +69,15 @@ TEST_F(EventOrderTest, a_collective_that_failed_may_have_been_one) {
   EXPECT_EQ(outcome_.unmatched_count, 3u);
 }
 
+TEST_F(EventOrderTest, a_fence_that_failed_may_have_been_one) {
+  run({rma_record(1, 10, 20, RmaOperation::kFence, -1, 0, 0, 0, kFailed)});
+  EXPECT_EQ(outcome_.unmatched_count, 1u);
+  EXPECT_EQ(events_[0].communicator, 5u);
+  run({rma_record(1, 30, 40, RmaOperation::kFence, -1, 0, 0, 0, kFailed, 77)});
+  EXPECT_EQ(outcome_.unmatched_count, 1u) << "of no window";
+  EXPECT_EQ(events_[2].flags & kFailed, 0);
+}
+
 /// Of no communicator, or of one whose only member has called it.
 TEST_F(EventOrderTest, a_collective_that_failed_without_others_is_no_concern_of_theirs) {
   communicators_ = {{0, 0}, {1, 1}, {2, 2}};
