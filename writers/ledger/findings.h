@@ -112,6 +112,7 @@ class Findings final : public Writer {
     double left_out = 0;  ///< share of the messages or the collectives that could not be matched,
                           ///< the larger
     bool is_left_out_collective = false;
+    Holes holes;
     bool is_whole = false;
 
     /// "90 % of the collectives could not be matched"
@@ -173,6 +174,7 @@ class Findings final : public Writer {
   /// All members' time in matched operations.
   static double busy_ns(const LatenessTable& table);
   void add_expensive_call(std::vector<Finding>* findings) const;
+  double communication_share() const;
   /// wait_findings.cpp; `share` of the ranks' time
   void add_waiting(const WaitTimes& waits, std::vector<Finding>* findings) const;
   void add_known_waiting(const WaitTimes& waits, double share,

@@ -61,6 +61,7 @@ Findings::WaitTimes Findings::wait_times() const {
   const double of_messages = share_of(waits_->unmatched_count, ends);
   const double of_collectives = share_of(unmatched, collectives);
   times.left_out = std::max(of_messages, of_collectives);
+  times.holes = waits_->holes;
   times.is_left_out_collective = of_collectives >= of_messages;
   times.is_whole = times.left_out <= kLeastLeftOutShare;
   return times;

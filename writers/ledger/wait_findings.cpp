@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "core/base/digits.h"
 #include "writers/ledger/findings.h"
 
 namespace aon::writers {
@@ -19,16 +20,56 @@ std::string text_of_ns(uint64_t time_ns) {
   return seconds_text(static_cast<double>(time_ns) / kNsPerSecond);
 }
 
+/// "3 processes lost records"; "" where none did.
+std::string hole_text(Hole hole, uint64_t count) {
+  if (count == 0) return "";
+  const std::string processes = count == 1 ? "1 process " : grouped(count) + " processes ";
+  switch (hole) {
+    case Hole::kLoss:
+      return processes + "lost records";
+    case Hole::kFailure:
+      return processes + "had calls that failed";
+    case Hole::kPause:
+      return processes + "paused the recording";
+    case Hole::kReceive:
+      return processes + "had receives that were freed or not seen to complete";
+    case Hole::kProbe:
+      return processes + "received messages between a matched probe and its receive";
+    case Hole::kThreads:
+      return "several threads of a process use the same communicator and tag";
+  }
+  return "";
+}
+
+/// ": 3 processes lost records, 1 process had calls that failed"; "" without a known reason.
+std::string why_text(const Holes& holes) {
+  std::string text;
+  for (uint8_t i = 0; i < kHoleCount; ++i) {
+    const std::string one = hole_text(static_cast<Hole>(i), holes.counts[i]);
+    if (!one.empty()) text += (text.empty() ? ": " : ", ") + one;
+  }
+  return text;
+}
+
 std::string percent(double share) { return fmt::format("{:.1f} %", share * 100); }
 
 }  // namespace
 
 std::string Findings::WaitTimes::left_out_text() const {
   const char* noun = is_left_out_collective ? "collective" : "message";
-  if (left_out >= 1) return fmt::format("no {} could be matched", noun);
+  if (left_out >= 1) return fmt::format("no {} could be matched", noun) + why_text(holes);
   const std::string share =
       left_out > 0.99 ? "more than 99 %" : fmt::format("{:.0f} %", left_out * 100);
-  return fmt::format("{} of the {}s could not be matched", share, noun);
+  return fmt::format("{} of the {}s could not be matched", share, noun) + why_text(holes);
+}
+
+/// Of MPI calls in the ranks' time: nobody waits longer.
+double Findings::communication_share() const {
+  uint64_t sum_ns = 0;
+  for (const RankTime& rank : ranks_) {
+    for (const auto& [region, time_ns] : rank.by_region) sum_ns += time_ns;
+  }
+  return static_cast<double>(sum_ns) / static_cast<double>(total_ns());
 }
 
 void Findings::add_waiting(const WaitTimes& waits, std::vector<Finding>* findings) const {
@@ -36,7 +77,7 @@ void Findings::add_waiting(const WaitTimes& waits, std::vector<Finding>* finding
   const double share = static_cast<double>(waits.sum_ns) / static_cast<double>(total_ns());
   if (share >= kLeastWaitShare) {
     add_known_waiting(waits, share, findings);
-  } else if (waits.left_out >= kMostLeftOutShare) {
+  } else if (waits.left_out >= kMostLeftOutShare && communication_share() >= kLeastWaitShare) {
     add_unknown_waiting(waits, share, findings);
   }
 }

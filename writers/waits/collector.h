@@ -160,7 +160,7 @@ class Collector {
     return call == nullptr ? event.time_ns : call->enter_ns;
   }
   void post_receive();
-  void cut(uint64_t time_ns) { context_->cut(group_->id, time_ns); }
+  void cut(Hole hole, uint64_t time_ns) { context_->cut(group_->id, hole, time_ns); }
   void lose(const Event& event);
   void keep(Status status) {
     if (status_ && !status) status_ = std::move(status);

@@ -28,6 +28,8 @@ TEST(WaitHoles, nothing_is_matched_after_a_loss_or_a_pause) {
                 testing::ElementsAre(Row{1, kRecv, WaitKind::kLateSender, 1, 50, 50}));
     EXPECT_EQ(summary.message_count, 1u);
     EXPECT_EQ(summary.unmatched_count, 2u);
+    EXPECT_EQ(summary.holes[Hole::kLoss], is_pause ? 0u : 1u);
+    EXPECT_EQ(summary.holes[Hole::kPause], is_pause ? 1u : 0u);
   }
 }
 
@@ -48,6 +50,7 @@ TEST(WaitHoles, a_receive_that_is_not_seen_to_end_hides_what_comes_after_it) {
   EXPECT_TRUE(summary.rows.empty());
   EXPECT_EQ(summary.message_count, 0u);
   EXPECT_EQ(summary.unmatched_count, 3u);
+  EXPECT_EQ(summary.holes[Hole::kReceive], 1u);
 }
 
 TEST(WaitHoles, a_freed_receive_takes_a_message_and_a_cancelled_one_does_not) {
@@ -186,6 +189,7 @@ TEST(WaitHoles, a_collective_that_failed_on_all_members_alike_hides_nothing) {
   const WaitSummary alone = analyse({refused_at({10, 20}, 50), refused_at({11}, 60)});
   EXPECT_EQ(alone.alike_failure_count, 2u) << "the first one";
   EXPECT_EQ(alone.collective_count, 0u);
+  EXPECT_EQ(alone.holes[Hole::kFailure], 1u);
 }
 
 TEST(WaitHoles, failures_behind_a_hole_are_not_alike) {

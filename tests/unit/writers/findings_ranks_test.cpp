@@ -221,6 +221,26 @@ TEST_F(FindingsOfRanks, little_waiting_is_told_where_most_could_not_be_matched) 
                 "(0 us); 90 % of the collectives could not be matched\n"));
 }
 
+TEST_F(FindingsOfRanks, why_little_is_known_of_waiting_is_told) {
+  waits_.incomplete_count = 20;
+  const std::string known = "no collective could be matched: ";
+  waits_.holes[Hole::kThreads] = 7;
+  EXPECT_THAT(
+      lines({5, 5, 5, 5}),
+      HasSubstr(known + "several threads of a process use the same communicator and tag\n"));
+  waits_.holes[Hole::kFailure] = 1;
+  waits_.holes[Hole::kLoss] = 3;
+  EXPECT_THAT(
+      lines({5, 5, 5, 5}),
+      HasSubstr(known + "3 processes lost records, 1 process had calls that failed, several "
+                        "threads of a process use the same communicator and tag\n"));
+}
+
+TEST_F(FindingsOfRanks, waiting_that_cannot_be_much_is_not_missed) {
+  waits_.incomplete_count = 20;
+  EXPECT_THAT(lines({0, 0, 0, 0}), testing::Not(HasSubstr("late partners")));
+}
+
 TEST_F(FindingsOfRanks, no_waiting_is_told_where_none_could_be_seen) {
   waits_.incomplete_count = 20;
   EXPECT_THAT(lines({5, 5, 5, 5}), HasSubstr("nothing is known of waiting for late partners: no "
