@@ -280,10 +280,11 @@ void Findings::add_hot_function(std::vector<Finding>* findings) const {
   if (share < kHotFunctionShare) return;
   const GlobalFunction& function = model_->functions[top.function];
   const std::string module = function.module.substr(function.module.find_last_of('/') + 1);
-  findings->push_back(
-      {share * static_cast<double>(total_ns()) / kNsPerSecond,
-       fmt::format("{:.0f} % of the sampled time is in {} of {} ({} of {} samples)", share * 100,
-                   function.name, module, grouped(top.self), grouped(count))});
+  const bool has_symbol = !function.name.starts_with(module + "+0x");
+  findings->push_back({share * static_cast<double>(total_ns()) / kNsPerSecond,
+                       fmt::format("{:.0f} % of the sampled time is in {}{} ({} of {} samples)",
+                                   share * 100, function.name, has_symbol ? " of " + module : "",
+                                   grouped(top.self), grouped(count))});
 }
 
 void Findings::add_unmatched(std::vector<Finding>* findings) const {

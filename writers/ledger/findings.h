@@ -41,6 +41,9 @@ std::string share_text(const Latecomer& late);
 /// "; as long for rank 3", "; as long for ranks 3, 5-7"; "" where nobody else is as late.
 std::string alike_text(std::vector<uint32_t> ranks);
 
+/// Why messages and collectives could not be matched: "3 processes lost records" and so on.
+std::vector<std::string> hole_texts(const Holes& holes);
+
 /// Others wait for a slow rank where that share of what it makes them lose is seen as waiting.
 constexpr double kLeastWaitedShare = 0.2;
 

@@ -20,9 +20,7 @@ std::string text_of_ns(uint64_t time_ns) {
   return seconds_text(static_cast<double>(time_ns) / kNsPerSecond);
 }
 
-/// "3 processes lost records"; "" where none did.
 std::string hole_text(Hole hole, uint64_t count) {
-  if (count == 0) return "";
   const std::string processes = count == 1 ? "1 process " : grouped(count) + " processes ";
   switch (hole) {
     case Hole::kLoss:
@@ -43,17 +41,21 @@ std::string hole_text(Hole hole, uint64_t count) {
 
 /// ": 3 processes lost records, 1 process had calls that failed"; "" without a known reason.
 std::string why_text(const Holes& holes) {
-  std::string text;
-  for (uint8_t i = 0; i < kHoleCount; ++i) {
-    const std::string one = hole_text(static_cast<Hole>(i), holes.counts[i]);
-    if (!one.empty()) text += (text.empty() ? ": " : ", ") + one;
-  }
-  return text;
+  const std::vector<std::string> texts = hole_texts(holes);
+  return texts.empty() ? "" : fmt::format(": {}", fmt::join(texts, ", "));
 }
 
 std::string percent(double share) { return fmt::format("{:.1f} %", share * 100); }
 
 }  // namespace
+
+std::vector<std::string> hole_texts(const Holes& holes) {
+  std::vector<std::string> texts;
+  for (uint8_t i = 0; i < kHoleCount; ++i) {
+    if (holes.counts[i] != 0) texts.push_back(hole_text(static_cast<Hole>(i), holes.counts[i]));
+  }
+  return texts;
+}
 
 std::string Findings::WaitTimes::left_out_text() const {
   const char* noun = is_left_out_collective ? "collective" : "message";

@@ -247,6 +247,8 @@ class Waits(TestCase):
             # Alone, the refused ones are collectives as well, of which the others know nothing.
             self.assertEqual(told["collectives"], 5 if left_out == 0 else 0, case)
             self.assertEqual(told["collectives_left_out"], left_out, case)
+            why = ["1 process had calls that failed"] if left_out else []
+            self.assertEqual(told["left_out_because"], why, case)
             self.assertEqual(document["assembly"]["unmatched"], unmatched, case)
             self.assertEqual(document["assembly"]["communication_complete"], unmatched == 0, case)
             readers.otf2_structure(self, output)
