@@ -211,7 +211,8 @@ struct Model {
 /// call that completes them there; those with an MPI request have an id of their own.
 enum class EventKind : uint8_t {
   kEnter,  ///< of an annotation: a value, such as the step's number; kFailed: a call that failed,
-           ///< and may have exchanged something with others
+           ///< and may have exchanged something with others; of a collective with communicator
+           ///< and operation, of a fence with its window (else 0)
   kLeave,
   kSend,  ///< blocking: peer, tag, communicator, bytes
   kReceive,

@@ -414,7 +414,7 @@ Status Assembly::pass_alone(const fs::path& staging, Passed* passed) {
   passed->writers =
       make_writers(staging, plan, passed->waits.get(), std::move(steps), &passed->collectors);
   EventPass pass(*parts_, passed->writers, beat_, plan.device_bytes);
-  Status status = pass.run();
+  Status status = pass.run(passed->waits ? passed->waits->summary()->alike_failure_count : 0);
   if (!status) return status;
   passed->outcome = pass.outcome();
   passed->tallies = pass.tallies();

@@ -200,6 +200,7 @@ class Combiner {
     Status status = take_files();
     if (status) status = take_counts();
     if (!status) return status;
+    take_out_alike(passed_->waits->summary()->alike_failure_count, &passed_->outcome);
     passed_->outcome.communication_complete =
         is_complete(parts_->model, passed_->outcome, passed_->tallies);
     for_each_writer([&](Writer* writer) {

@@ -87,10 +87,11 @@ bool EventOrder::has_others(uint32_t communicator) const {
   return communicators_.contains(communicator) && !of_one_.contains(communicator);
 }
 
-/// A call without a communicator, or a collective of one member.
+/// A call without a communicator or window, or a collective of one member.
 bool EventOrder::concerns_nobody_else(const Record& record) const {
   const RecordHead& head = record.head;
   if (head.kind == RecordKind::kCollective) return !has_others(head.a32);
+  if (is_fence(record)) return !windows_.contains(head.a32);
   const bool is_message = head.kind == RecordKind::kMessage || head.kind == RecordKind::kExchange;
   return is_message && !communicators_.contains(head.a32);
 }

@@ -73,6 +73,9 @@ class KnownIds {
   std::unordered_map<uint32_t, uint8_t> sparse_;
 };
 
+/// MPI_Win_fence
+bool is_fence(const Record& record);
+
 class EventOrder {
  public:
   using Sink = std::function<Status(std::span<const Event>)>;

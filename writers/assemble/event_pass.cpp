@@ -35,7 +35,7 @@ void EventPass::for_each_writer(const std::function<Status(Writer*)>& action) {
   }
 }
 
-Status EventPass::run() {
+Status EventPass::run(uint64_t alike_failure_count) {
   for_each_writer([&](Writer* writer) { return writer->begin(parts_.model); });
   tallies_.reserve(parts_.model.locations.size());
   for (const Location& location : parts_.model.locations) {
@@ -43,6 +43,7 @@ Status EventPass::run() {
     if (!status) return status;
   }
   end_groups();
+  take_out_alike(alike_failure_count, &outcome_);
   outcome_.communication_complete = is_complete(parts_.model, outcome_, tallies_);
   for_each_writer([&](Writer* writer) { return writer->finish(outcome_); });
   return {};
@@ -242,6 +243,10 @@ Status EventPass::add_tail(const spool::Process& process, uint16_t slot, Locatio
   }
   if (cut != 0) tail.push_back(lost_record(LossReason::kStreamCut, cut, end, end));
   return order->add({.records = tail, .is_resync = false, .open = {}});
+}
+
+void take_out_alike(uint64_t alike_failure_count, Outcome* outcome) {
+  outcome->unmatched_count -= std::min(alike_failure_count, outcome->unmatched_count);
 }
 
 bool is_complete(const Model& model, const Outcome& outcome,

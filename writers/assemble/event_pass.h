@@ -44,9 +44,9 @@ class EventPass {
         device_spans_(parts.job.folder, device_bytes),
         nccl_spans_(parts.job.folder, device_bytes) {}
 
-  /// begin() to finish() of all writers.   Errors: kIo of the spool; a writer's error only ends
-  /// that writer.
-  Status run();
+  /// begin() to finish() of all writers. `alike_failure_count`: of WaitSummary.
+  /// Errors: kIo of the spool; a writer's error only ends that writer.
+  Status run(uint64_t alike_failure_count = 0);
 
   using GroupSink = std::function<Status(uint32_t group)>;
   /// The same for the locations of some groups, without finish(). Behind the last location of each
@@ -89,6 +89,9 @@ class EventPass {
   NcclOverwritten nccl_overwritten_;  ///< of the process of index_
   uint32_t request_group_ = 0xffffffffu;
 };
+
+/// Where a collective failed on all members alike, none has an end that the others have not.
+void take_out_alike(uint64_t alike_failure_count, Outcome* outcome);
 
 /// True when every message and transfer is in the output: no record lost, nothing open or
 /// unmatched, and no rank of the world is missing.

@@ -49,6 +49,10 @@ Completes completes(RmaOperation operation) {
 
 }  // namespace
 
+bool is_fence(const Record& record) {
+  return record.head.kind == RecordKind::kRma && operation_of(record) == RmaOperation::kFence;
+}
+
 Event& EventOrder::append_rma(EventKind kind, uint64_t time_ns, const Record& record) {
   Event& event = append(kind, time_ns, record.head.id);
   event.communicator = record.head.a32;

@@ -13,8 +13,6 @@ namespace {
 constexpr double kNsPerSecond = 1e9;
 constexpr const char* kFinalize = "MPI_Finalize";
 constexpr double kHotShare = 3.0;  ///< of one pair's bytes to an even share
-constexpr double kLeastWaitShare = 0.01;
-constexpr double kMostLeftOutShare = 0.5;  ///< then it is told how little is known
 constexpr double kLeastCallPercent = 0.1;
 constexpr uint64_t kLeastSamples = 100;
 constexpr double kHotFunctionShare = 0.2;
@@ -162,6 +160,7 @@ void Findings::add_profile(const Group& group, const Location* location,
     mpi_ns += row.exclusive_ns;
     has_mpi = true;
     if (region.name == kFinalize) rank.finalize_ns += row.exclusive_ns;
+    if (region.name == "MPI_Abort" && row.count != 0) rank.has_aborted = true;
     if (!is_frame(region.name)) rank.by_region[row.region] += row.exclusive_ns;
   }
   if (!group.rank || !is_thread || !has_mpi) return;
@@ -241,35 +240,6 @@ void Findings::add_expensive_call(std::vector<Finding>* findings) const {
   findings->push_back({sum_s, text});
 }
 
-void Findings::add_waiting(const WaitTimes& waits, std::vector<Finding>* findings) const {
-  if (waits_ == nullptr || total_ns() == 0) return;
-  const double share = static_cast<double>(waits.sum_ns) / static_cast<double>(total_ns());
-  if (share < kLeastWaitShare && waits.left_out < kMostLeftOutShare) return;
-  const auto text = [](uint64_t time_ns) {
-    return seconds_text(static_cast<double>(time_ns) / kNsPerSecond);
-  };
-  const std::string partial_text =
-      waits.is_whole
-          ? std::string()
-          : fmt::format("; {:.0f} % of what was called could not be matched", waits.left_out * 100);
-  const double sure_share =
-      static_cast<double>(waits.sum_sure_ns) / static_cast<double>(total_ns());
-  const auto percent = [](double value) { return fmt::format("{:.1f} %", value * 100); };
-  const bool has_bounds = percent(sure_share) != percent(share);
-  const char* how_sure =
-      has_bounds ? (waits.is_whole ? "at most " : "about ") : (waits.is_whole ? "" : "at least ");
-  const auto* top_kind = std::max_element(std::begin(waits.by_kind_ns), std::end(waits.by_kind_ns));
-  const auto kind = static_cast<WaitKind>(top_kind - std::begin(waits.by_kind_ns));
-  findings->push_back(
-      {static_cast<double>(waits.sum_ns) / kNsPerSecond,
-       fmt::format(
-           "waiting for late partners takes {}{} of the ranks' time ({}, of it {}{} {}){}{}",
-           how_sure, percent(share), text(waits.sum_ns), is_upper_bound(kind) ? "at most " : "",
-           text(*top_kind), wait_kind_name(kind),
-           extremes_text("waits longest", [&](size_t rank) { return waits.wait_ns[rank]; }),
-           partial_text)});
-}
-
 void Findings::add_hot_spot(std::vector<Finding>* findings) const {
   uint64_t sum_bytes = 0;
   size_t pair_count = 0;
@@ -310,10 +280,11 @@ void Findings::add_hot_function(std::vector<Finding>* findings) const {
   if (share < kHotFunctionShare) return;
   const GlobalFunction& function = model_->functions[top.function];
   const std::string module = function.module.substr(function.module.find_last_of('/') + 1);
-  findings->push_back(
-      {share * static_cast<double>(total_ns()) / kNsPerSecond,
-       fmt::format("{:.0f} % of the sampled time is in {} of {} ({} of {} samples)", share * 100,
-                   function.name, module, grouped(top.self), grouped(count))});
+  const bool has_symbol = !function.name.starts_with(module + "+0x");
+  findings->push_back({share * static_cast<double>(total_ns()) / kNsPerSecond,
+                       fmt::format("{:.0f} % of the sampled time is in {}{} ({} of {} samples)",
+                                   share * 100, function.name, has_symbol ? " of " + module : "",
+                                   grouped(top.self), grouped(count))});
 }
 
 void Findings::add_unmatched(std::vector<Finding>* findings) const {
@@ -442,6 +413,7 @@ void Findings::add_spawned(std::vector<Finding>* findings) const {
 
 std::vector<std::string> Findings::lines(std::span<const LocationTally> tallies) const {
   std::vector<Finding> findings;
+  add_aborts(&findings);
   add_losses(tallies, &findings);
   add_lost_definitions(&findings);
   add_unmatched(&findings);

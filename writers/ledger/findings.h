@@ -41,6 +41,9 @@ std::string share_text(const Latecomer& late);
 /// "; as long for rank 3", "; as long for ranks 3, 5-7"; "" where nobody else is as late.
 std::string alike_text(std::vector<uint32_t> ranks);
 
+/// Why messages and collectives could not be matched: "3 processes lost records" and so on.
+std::vector<std::string> hole_texts(const Holes& holes);
+
 /// Others wait for a slow rank where that share of what it makes them lose is seen as waiting.
 constexpr double kLeastWaitedShare = 0.2;
 
@@ -94,6 +97,7 @@ class Findings final : public Writer {
     uint64_t finalize_ns = 0;  ///< in MPI_Finalize
     std::vector<uint64_t> thread_mpi_ns;  ///< of each thread that calls MPI
     bool has_master_mpi = false;
+    bool has_aborted = false;  ///< by MPI_Abort
 
     /// Threads that are in MPI for a tenth as long as the one that is longest, or more.
     uint32_t mpi_thread_count() const;
@@ -108,9 +112,14 @@ class Findings final : public Writer {
     uint64_t sum_ns = 0;
     uint64_t sum_sure_ns = 0;
     uint64_t by_kind_ns[kWaitKindCount] = {};
-    double left_out = 0;  ///< share of what was called that could not be matched
+    double left_out = 0;  ///< share of the messages or the collectives that could not be matched,
+                          ///< the larger
+    bool is_left_out_collective = false;
+    Holes holes;
     bool is_whole = false;
 
+    /// "90 % of the collectives could not be matched"
+    std::string left_out_text() const;
     uint64_t of_others_ns(std::span<const size_t> ranks) const;
     /// How much of `lost_ns` all but `ranks` waited: "2.0 s", "at most 2.0 s".
     std::string of_others_text(std::span<const size_t> ranks, double lost_ns) const;
@@ -124,6 +133,7 @@ class Findings final : public Writer {
   /// rank_findings.cpp
   WaitTimes wait_times() const;
   void add_culprits(const WaitTimes& waits, std::vector<Finding>* findings) const;
+  void add_aborts(std::vector<Finding>* findings) const;
   void add_late_end(std::vector<Finding>* findings) const;
   void add_slow_rank(const WaitTimes& waits, std::vector<Finding>* findings) const;
   uint64_t span_ns(const RankTime& rank) const;
@@ -167,7 +177,13 @@ class Findings final : public Writer {
   /// All members' time in matched operations.
   static double busy_ns(const LatenessTable& table);
   void add_expensive_call(std::vector<Finding>* findings) const;
+  double communication_share() const;
+  /// wait_findings.cpp; `share` of the ranks' time
   void add_waiting(const WaitTimes& waits, std::vector<Finding>* findings) const;
+  void add_known_waiting(const WaitTimes& waits, double share,
+                         std::vector<Finding>* findings) const;
+  void add_unknown_waiting(const WaitTimes& waits, double share,
+                           std::vector<Finding>* findings) const;
   void add_times(std::vector<Finding>* all) const;
   /// device_findings.cpp
   void add_devices(std::vector<Finding>* findings) const;

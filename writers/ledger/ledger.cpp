@@ -11,6 +11,7 @@
 
 #include "core/base/file.h"
 #include "core/spool/format.h"
+#include "writers/ledger/findings.h"
 #include "writers/ledger/ledger_clock.h"
 #include "writers/ledger/ledger_nccl.h"
 #include "writers/ledger/ledger_ranks.h"
@@ -281,7 +282,8 @@ Json waits_json(const WaitSummary* waits) {
           {"messages", waits->message_count},
           {"message_ends_left_out", waits->unmatched_count},
           {"collectives", waits->collective_count},
-          {"collectives_left_out", waits->incomplete_count}};
+          {"collectives_left_out", waits->incomplete_count},
+          {"left_out_because", hole_texts(waits->holes)}};
 }
 
 Json assembly_json(const LedgerFacts& facts) {

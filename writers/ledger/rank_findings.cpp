@@ -19,6 +19,7 @@ constexpr double kLeastEndShare = 0.02;   ///< of the ranks' time, waited at the
 constexpr double kLeastLeftOutShare = 0.05;
 constexpr double kCauseShare = 0.5;  ///< of all waiting
 constexpr size_t kMaxNamed = 4;
+constexpr double kAbortWeight = 1e13;  ///< before all else: it ended the job
 
 /// The lower one of two: of two ranks the faster is what the other is compared with.
 double median(std::vector<double> values) {
@@ -57,8 +58,11 @@ Findings::WaitTimes Findings::wait_times() const {
   const uint64_t ends = 2 * waits_->message_count + waits_->unmatched_count;
   const uint64_t unmatched = waits_->incomplete_count - waits_->of_some_count;
   const uint64_t collectives = waits_->collective_count + unmatched;
-  times.left_out =
-      std::max(share_of(waits_->unmatched_count, ends), share_of(unmatched, collectives));
+  const double of_messages = share_of(waits_->unmatched_count, ends);
+  const double of_collectives = share_of(unmatched, collectives);
+  times.left_out = std::max(of_messages, of_collectives);
+  times.holes = waits_->holes;
+  times.is_left_out_collective = of_collectives >= of_messages;
   times.is_whole = times.left_out <= kLeastLeftOutShare;
   return times;
 }
@@ -96,6 +100,16 @@ std::string Findings::names_of(const std::vector<size_t>& ranks) const {
     text += (i == 0 ? " " : ", ") + name_of(ranks[i]);
   if (ranks.size() > kMaxNamed) text += fmt::format(" and {} more", ranks.size() - kMaxNamed);
   return text;
+}
+
+/// Some launchers kill all ranks then, and their exits do not tell which one it was.
+void Findings::add_aborts(std::vector<Finding>* findings) const {
+  std::vector<size_t> aborted;
+  for (size_t r = 0; r < ranks_.size(); ++r) {
+    if (ranks_[r].has_aborted) aborted.push_back(r);
+  }
+  if (!aborted.empty())
+    findings->push_back({kAbortWeight, names_of(aborted) + " called MPI_Abort"});
 }
 
 uint64_t Findings::span_ns(const RankTime& rank) const {

@@ -45,18 +45,22 @@ std::optional<Findings::Blame> Findings::add_steps(const WaitTimes& waits,
   if (told == nullptr) return std::nullopt;
   const StepLoop& loop = *told;
   const std::string sure = confidence_text(*steps, loop);
-  if (loop.count >= kLeastTrendSteps && loop.trend >= kSlowerRatio) {
-    findings->push_back({loop.sum_ns * 1e-9 * (loop.trend - 1) / 2,
+  const auto count = static_cast<double>(loop.count);
+  const auto all_ns = static_cast<double>(total_ns());
+  // Of the usual step, which the trend is of: a few long ones may be most of the time.
+  const double slower_ns =
+      static_cast<double>(loop.median_ns) * count * loop.rank_count * (loop.trend - 1) / 2;
+  if (loop.count >= kLeastTrendSteps && loop.trend >= kSlowerRatio &&
+      slower_ns >= kLeastLostShare * all_ns) {
+    findings->push_back({slower_ns * 1e-9,
                          fmt::format("steps get slower: the last tenth takes {:.1f} times as long "
                                      "as the first ({} steps){}",
                                      loop.trend, loop.count, sure)});
   }
-  const auto count = static_cast<double>(loop.count);
   const auto slowest_ns = static_cast<double>(loop.slowest_ns);
   const auto compute_ns = static_cast<double>(loop.compute_ns);
   const double more_ns = slowest_ns - compute_ns;
   const double lost_ns = more_ns * count * (loop.rank_count - 1);
-  const auto all_ns = static_cast<double>(total_ns());
   // Where communication is not seen it counts as computing, and the late rank would look the best.
   const bool is_slow = sees_communication() && loop.rank_count > 1 && compute_ns > 0 &&
                        slowest_ns >= kSlowStepRatio * compute_ns &&

@@ -137,20 +137,40 @@ void Collector::add(const Event& event) {
 void Collector::enter(const Event& event) {
   const uint32_t region = regions_.global(event.region);
   const Call call = region < region_calls_.size() ? region_calls_[region] : Call::kOther;
-  if (call == Call::kPause && profile::pauses(event)) cut(event.time_ns);
-  // It may have taken a message, or a number of the communicator, or not.
-  if (call >= Call::kExchange && (event.flags & kFailed) != 0) cut(event.time_ns);
-  if (call == Call::kOnObject && (event.flags & kFailed) != 0)
-    context_->cut_objects(group_->id, event.time_ns);
-  if (call == Call::kChange && (event.flags & kFailed) != 0)
-    context_->cut_function(group_->id, region, event.time_ns);
+  if (call == Call::kPause && profile::pauses(event)) cut(Hole::kPause, event.time_ns);
   const bool is_poll = call == Call::kTest || event.weight > 1;
   frames_.push_back(
       {region, call, event.time_ns, open_ends_.size(), open_members_.size(), is_poll});
+  if ((event.flags & kFailed) != 0) fail(event);
   const bool has_taken = call == Call::kMatchedProbe && (event.flags & kIncoming) != 0;
   if (!has_taken) return;
   if (taken_out_count_++ == 0) taken_out_ns_ = event.time_ns;
-  if (taken_out_count_ > 1) cut(taken_out_ns_);
+  if (taken_out_count_ > 1) cut(Hole::kProbe, taken_out_ns_);
+}
+
+/// It may have taken a message, or a number of the communicator, window or file, or not.
+void Collector::fail(const Event& event) {
+  const Frame& frame = frames_.back();
+  if (const std::optional<Turn> turn = failed_turn(event)) {
+    context_->fail({turn->communicator, turn->meeting, turn->preparation, group_->id, turn->number,
+                    event.time_ns});
+  } else if (frame.call == Call::kOnObject) {
+    context_->cut_objects(group_->id, event.time_ns);
+  } else if (frame.call == Call::kChange) {
+    context_->cut_function(group_->id, frame.region, event.time_ns);
+  } else if (frame.call >= Call::kExchange) {
+    cut(Hole::kFailure, event.time_ns);
+  }
+}
+
+/// Of a collective or fence that failed; nothing where nobody can say which it would have been.
+std::optional<Collector::Turn> Collector::failed_turn(const Event& event) {
+  const Call call = frames_.back().call;
+  if (event.communicator == 0) return std::nullopt;
+  std::optional<Turn> turn;
+  if (call == Call::kExchange) turn = count_collective(event);
+  if (call == Call::kOnObject) turn = count_window_call(event);
+  return turn && own_rank(turn->communicator) >= 0 ? turn : std::nullopt;
 }
 
 /// A receive is posted. One by MPI_Mrecv was, in truth, at its probe: that is the same place in the
@@ -161,14 +181,15 @@ void Collector::post_receive() {
   if (call != nullptr && call->call == Call::kMatchedReceive) {
     --taken_out_count_;
   } else {
-    cut(taken_out_ns_);
+    cut(Hole::kProbe, taken_out_ns_);
   }
 }
 
 /// Not of samples. A stream that was cut off lost all behind its last event.
 void Collector::lose(const Event& event) {
   if (type_ != LocationType::kThread) return;
-  cut(event.region == static_cast<uint32_t>(LossReason::kStreamCut) ? last_ns_ : event.time_ns);
+  const bool is_cut_off = event.region == static_cast<uint32_t>(LossReason::kStreamCut);
+  cut(Hole::kLoss, is_cut_off ? last_ns_ : event.time_ns);
 }
 
 /// A freed receive still takes a message, and so did one from nobody knows whom; a cancelled one
@@ -180,7 +201,8 @@ void Collector::cancel(const Event& event) {
   if (found == live_receives_.end()) return;
   const Frame* call = mpi_call();
   const bool is_unknown = (event.flags & kCancelled) == 0 && event.peer == kAnyPeer;
-  if (call == nullptr || call->call == Call::kFree || is_unknown) cut(found->second);
+  if (call == nullptr || call->call == Call::kFree || is_unknown)
+    cut((event.flags & kFailed) != 0 ? Hole::kFailure : Hole::kReceive, found->second);
   live_receives_.erase(found);
 }
 
@@ -301,7 +323,7 @@ void Collector::start_receive(const Event& event) {
   } else if (live_receives_.size() < kMaxLive) {
     live_receives_[event.request] = posted_ns;
   } else {
-    cut(posted_ns);
+    cut(Hole::kReceive, posted_ns);
   }
 }
 
@@ -346,7 +368,7 @@ void Collector::put_posted(MessageEnd end) {
 /// Receives that no location has completed may have taken a message that we were not told of; of
 /// such collectives nobody knows how long they were waited for.
 void Collector::end_group() {
-  for (const auto& [request, post] : posts_) cut(post.posted_ns);
+  for (const auto& [request, post] : posts_) cut(Hole::kReceive, post.posted_ns);
   for (const auto& [request, end] : ended_) {
     if (end.location != kNone) put_posted(end);
   }
@@ -392,10 +414,10 @@ Status Collector::end_location() {
     if (posts_.size() < kMaxLive) {
       posts_[request] = {posted_ns, location_};
     } else {
-      cut(posted_ns);
+      cut(Hole::kReceive, posted_ns);
     }
   }
-  if (taken_out_count_ != 0) cut(taken_out_ns_);
+  if (taken_out_count_ != 0) cut(Hole::kProbe, taken_out_ns_);
   live_sends_.clear();
   live_receives_.clear();
   for (const auto& [request, member] : live_collectives_) {

@@ -113,6 +113,7 @@ class Collector {
   static bool completes(const Event& event);
   void add(const Event& event);
   void enter(const Event& event);
+  void fail(const Event& event);
   void leave(uint64_t time_ns);
   uint64_t wait_begin(const Frame& frame, uint64_t start_ns) const;
   void add_end(const Event& event, bool is_send, uint64_t posted_ns);
@@ -141,6 +142,8 @@ class Collector {
   bool fill_envelope(const Event& event, bool is_send, MessageEnd* end);
   std::optional<Turn> count_collective(const Event& event);
   std::optional<Turn> count_call(const Turn& turn);
+  std::optional<Turn> count_window_call(const Event& event);
+  std::optional<Turn> failed_turn(const Event& event);
   std::optional<Turn> instance_of(const Event& event) const;
   int64_t own_rank(uint32_t communicator);
   /// Of a request of files, apart from all others.
@@ -157,7 +160,7 @@ class Collector {
     return call == nullptr ? event.time_ns : call->enter_ns;
   }
   void post_receive();
-  void cut(uint64_t time_ns) { context_->cut(group_->id, time_ns); }
+  void cut(Hole hole, uint64_t time_ns) { context_->cut(group_->id, hole, time_ns); }
   void lose(const Event& event);
   void keep(Status status) {
     if (status_ && !status) status_ = std::move(status);

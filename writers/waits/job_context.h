@@ -1,6 +1,6 @@
 /// What the matching must know of the job beside the events, learned while they pass.
 /// Thread: one.   Cost: a vector element per group, communicator, window and file; a map entry per
-/// function on files that failed in a group.
+/// function on files that failed in a group; the failures.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 
 #include "writers/profile/mpi_calls.h"
 #include "writers/waits/clock_bounds.h"
+#include "writers/waits/failures.h"
 #include "writers/waits/match.h"
 
 namespace aon::writers {
@@ -22,7 +23,7 @@ class JobContext : public WaitContext {
       : model_(model),
         bounds_(model),
         beat_(std::move(beat)),
-        cut_ns_(model.groups.size(), UINT64_MAX),
+        cuts_(model.groups.size()),
         object_cut_ns_(model.groups.size(), UINT64_MAX) {
     for (auto& meeting : is_ambiguous_) meeting.resize(model.communicators.size(), false);
     is_ambiguous_[index(Meeting::kWindow)].resize(model.windows.size(), false);
@@ -30,7 +31,9 @@ class JobContext : public WaitContext {
     for (const GlobalRegion& region : model.regions) is_test_.push_back(profile::is_test(region));
   }
 
-  void cut(uint32_t group, uint64_t time_ns) { cut_ns_[group] = std::min(cut_ns_[group], time_ns); }
+  void cut(uint32_t group, Hole hole, uint64_t time_ns) {
+    if (time_ns < cuts_[group].time_ns) cuts_[group] = {time_ns, hole};
+  }
   /// Making and freeing communicators, and what it does with windows and files.
   void cut_objects(uint32_t group, uint64_t time_ns) {
     object_cut_ns_[group] = std::min(object_cut_ns_[group], time_ns);
@@ -40,22 +43,54 @@ class JobContext : public WaitContext {
     uint64_t& cut_ns = function_cut_ns_.try_emplace(pack(group, region), UINT64_MAX).first->second;
     cut_ns = std::min(cut_ns, time_ns);
   }
+  /// A collective failed on a process: what that hides is known when all have told, in
+  /// settle_failures().
+  void fail(const Failures::Failure& failure) {
+    if (!failures_.add(failure)) cut(failure);
+  }
+  /// Behind all processes' last location, before the matching. Returns how many failures hide
+  /// nothing.
+  uint64_t settle_failures() {
+    return failures_.settle([&](Failures::Failed failed) { return is_alike(failed); },
+                            [&](Failures::Failed failed) {
+                              for (const auto& one : failed) cut(one);
+                            });
+  }
   /// `object`: a communicator, window or file. Whose collectives have no order has none of its
   /// neighbourhood collectives either.
   void exclude(Meeting meeting, uint32_t object) { is_ambiguous_[index(meeting)][object] = true; }
+  /// The same, for several threads of a process use it.
+  void exclude_shared(Meeting meeting, uint32_t object) {
+    exclude(meeting, object);
+    is_shared_ = true;
+  }
+  /// Behind settle_failures().
+  void add_holes(Holes* holes) const {
+    for (size_t group = 0; group < cuts_.size(); ++group) {
+      if (cuts_[group].time_ns != UINT64_MAX) {
+        ++(*holes)[cuts_[group].hole];
+      } else if (object_cut_ns_[group] != UINT64_MAX) {
+        ++(*holes)[Hole::kFailure];
+      }
+    }
+    if (is_shared_) ++(*holes)[Hole::kThreads];
+  }
 
   /// The cuts and exclusions, for another share of the assembly.
   void save(StateOut* out) const {
-    out->put(cut_ns_);
+    out->put(cuts_);
     out->put(object_cut_ns_);
+    out->put(is_shared_);
     out->put(function_cut_ns_);
+    failures_.save(out);
     for (const auto& meeting : is_ambiguous_) out->put(meeting);
   }
   /// Adds those of another share.
   Status load(StateIn* in) {
-    Status status = load_cuts(in, &cut_ns_);
-    if (status) status = load_cuts(in, &object_cut_ns_);
+    Status status = load_cuts(in);
+    if (status) status = load_object_cuts(in);
     if (status) status = load_function_cuts(in);
+    if (status) status = failures_.load(in);
     for (std::vector<bool>& meeting : is_ambiguous_) {
       if (status) status = load_exclusions(in, &meeting);
     }
@@ -63,7 +98,7 @@ class JobContext : public WaitContext {
   }
 
   uint64_t cut_ns(uint32_t location) const override {
-    return cut_ns_[model_.locations[location].group];
+    return cuts_[model_.locations[location].group].time_ns;
   }
   uint64_t object_cut_ns(const Member& member) const override {
     const auto function = function_cut_ns_.find(pack(group(member.location), member.function()));
@@ -82,11 +117,7 @@ class JobContext : public WaitContext {
     if (beat_ && ++steps_ % kStepsPerBeat == 0) beat_();
   }
   size_t member_count(const Member& member) const override {
-    const GlobalCommunicator& c = model_.communicators[member.communicator];
-    const bool has_groups = c.kind != CommunicatorKind::kInter || c.first_group_count != 0;
-    const bool is_known =
-        has_groups && !c.is_partial() && !is_ambiguous_[index(member.meeting)][member.object()];
-    return is_known ? c.members.size() : 0;
+    return count_members(member.communicator, member.meeting, member.object());
   }
   uint32_t first_group_count(uint32_t communicator) const override {
     return model_.communicators[communicator].first_group_count;
@@ -99,15 +130,58 @@ class JobContext : public WaitContext {
  private:
   static constexpr uint32_t kStepsPerBeat = 4096;
 
+  struct Cut {
+    uint64_t time_ns = UINT64_MAX;
+    Hole hole = Hole::kLoss;
+  };
+
   /// In is_ambiguous_.
   static size_t index(Meeting meeting) {
     return static_cast<size_t>(meeting == Meeting::kNeighborhood ? Meeting::kCollective : meeting);
   }
-  static Status load_cuts(StateIn* in, std::vector<uint64_t>* known) {
-    std::vector<uint64_t> told;
+  size_t count_members(uint32_t communicator, Meeting meeting, uint32_t object) const {
+    const GlobalCommunicator& c = model_.communicators[communicator];
+    const bool has_groups = c.kind != CommunicatorKind::kInter || c.first_group_count != 0;
+    const bool is_known = has_groups && !c.is_partial() && !is_ambiguous_[index(meeting)][object];
+    return is_known ? c.members.size() : 0;
+  }
+  bool is_alike(Failures::Failed failed) const {
+    const Failures::Failure& first = failed.front();
+    return failed.size() == count_members(first.communicator, first.meeting, first.object()) &&
+           std::all_of(failed.begin(), failed.end(), [&](const Failures::Failure& one) {
+             return one.time_ns <
+                    std::min(cuts_[one.group].time_ns, object_cut(one.meeting, one.group));
+           });
+  }
+  uint64_t object_cut(Meeting meeting, uint32_t group) const {
+    return meeting >= Meeting::kCommunicator ? object_cut_ns_[group] : UINT64_MAX;
+  }
+  void cut(const Failures::Failure& failure) {
+    if (failure.meeting >= Meeting::kCommunicator) {
+      cut_objects(failure.group, failure.time_ns);
+    } else {
+      cut(failure.group, Hole::kFailure, failure.time_ns);
+    }
+  }
+  Status load_cuts(StateIn* in) {
+    std::vector<Cut> told;
     if (!in->get(&told)) return in->status();
-    if (told.size() != known->size()) return Error{Code::kDamaged, "a share of another job"};
-    for (size_t i = 0; i < told.size(); ++i) (*known)[i] = std::min((*known)[i], told[i]);
+    if (told.size() != cuts_.size()) return Error{Code::kDamaged, "a share of another job"};
+    for (uint32_t i = 0; i < told.size(); ++i) {
+      if (static_cast<size_t>(told[i].hole) >= kHoleCount)
+        return Error{Code::kDamaged, "a share of another job"};
+      cut(i, told[i].hole, told[i].time_ns);
+    }
+    return {};
+  }
+  Status load_object_cuts(StateIn* in) {
+    std::vector<uint64_t> told;
+    bool is_shared = false;
+    if (!in->get(&told) || !in->get(&is_shared)) return in->status();
+    if (told.size() != object_cut_ns_.size())
+      return Error{Code::kDamaged, "a share of another job"};
+    for (uint32_t i = 0; i < told.size(); ++i) cut_objects(i, told[i]);
+    is_shared_ |= is_shared;
     return {};
   }
   Status load_function_cuts(StateIn* in) {
@@ -129,11 +203,13 @@ class JobContext : public WaitContext {
   ClockBounds bounds_;
   std::function<void()> beat_;
   mutable uint32_t steps_ = 0;
-  std::vector<uint64_t> cut_ns_;                   ///< by group
-  std::vector<uint64_t> object_cut_ns_;            ///< the same
-  std::map<uint64_t, uint64_t> function_cut_ns_;   ///< by pack: group, region
+  std::vector<Cut> cuts_;                         ///< by group
+  std::vector<uint64_t> object_cut_ns_;           ///< the same
+  std::map<uint64_t, uint64_t> function_cut_ns_;  ///< by pack: group, region
+  Failures failures_;
   std::vector<bool> is_ambiguous_[kMeetingCount];  ///< by communicator, window or file
-  std::vector<bool> is_test_;                      ///< by global region
+  bool is_shared_ = false;
+  std::vector<bool> is_test_;  ///< by global region
 };
 
 }  // namespace aon::writers

@@ -435,6 +435,7 @@ Status match_messages(SortedStore<MessageEnd>* sends, SortedStore<MessageEnd>* r
       continue;
     }
     ++summary->unmatched_count;
+    if (!is_one_sender || !is_one_receiver) ++summary->holes[Hole::kThreads];
     const bool is_send = receive.end() == nullptr ||
                          (has_both && send.end()->envelope() < receive.end()->envelope());
     status = is_send ? send.advance() : receive.advance();

@@ -110,11 +110,14 @@ void Collector::add_object_event(const Event& event) {
 }
 
 void Collector::add_window_event(const Event& event) {
-  const uint32_t window = windows_.global(event.communicator);
-  if (window >= model_->windows.size()) return;
   const auto operation = operation_on_window(static_cast<RmaOperation>(event.tag));
-  add_member(as_collective(event, operation),
-             count_call({Meeting::kWindow, model_->windows[window].communicator, window, 0}));
+  add_member(as_collective(event, operation), count_window_call(event));
+}
+
+std::optional<Collector::Turn> Collector::count_window_call(const Event& event) {
+  const uint32_t window = windows_.global(event.communicator);
+  if (window >= model_->windows.size()) return std::nullopt;
+  return count_call({Meeting::kWindow, model_->windows[window].communicator, window, 0});
 }
 
 /// The halves of a split collective are a collective each: in either may a library do all of it.
@@ -183,7 +186,7 @@ std::optional<Collector::Turn> Collector::count_collective(const Event& event) {
     return count_call({Meeting::kCommunicator, communicator, 0, 0});
   CollectiveCount& own =
       collective_counts_.try_emplace(communicator, CollectiveCount{location_, 0, 0}).first->second;
-  if (own.location != location_) context_->exclude(Meeting::kCollective, communicator);
+  if (own.location != location_) context_->exclude_shared(Meeting::kCollective, communicator);
   if (is_neighborhood)
     return Turn{Meeting::kNeighborhood, communicator, 0, own.neighborhood_count++};
   return Turn{Meeting::kCollective, communicator, 0, own.count++};
@@ -205,7 +208,7 @@ std::optional<Collector::Turn> Collector::count_call(const Turn& turn) {
   }
   CallCount& own = call_counts_.try_emplace(key, CallCount{location_, 0}).first->second;
   // Nobody matches those of some members by their number.
-  if (own.location != location_ && !is_of_some()) context_->exclude(turn.meeting, object);
+  if (own.location != location_ && !is_of_some()) context_->exclude_shared(turn.meeting, object);
   counted.number = pack(call->region, own.count++);
   return counted;
 }

@@ -143,7 +143,9 @@ void save_summary(const WaitSummary& summary, const TrueTimeTable& times, StateO
   out->put(summary.collective_count);
   out->put(summary.incomplete_count);
   out->put(summary.of_some_count);
+  out->put(summary.alike_failure_count);
   out->put(summary.times_left_out_count);
+  for (const uint64_t count : summary.holes.counts) out->put(count);
   summary.lateness.save(out);
   times.save(out);
 }
@@ -174,8 +176,12 @@ Status load_summary(StateIn* in, WaitSummary* summary, TrueTimeTable* times) {
   if (!status) return status;
   for (uint64_t* sum :
        {&summary->message_count, &summary->unmatched_count, &summary->collective_count,
-        &summary->incomplete_count, &summary->of_some_count, &summary->times_left_out_count}) {
+        &summary->incomplete_count, &summary->of_some_count, &summary->alike_failure_count,
+        &summary->times_left_out_count}) {
     if (!add_count(in, sum)) return in->status();
+  }
+  for (uint64_t& sum : summary->holes.counts) {
+    if (!add_count(in, &sum)) return in->status();
   }
   status = summary->lateness.load(in);
   return status ? times->load(in, &summary->times_left_out_count) : status;
@@ -247,6 +253,11 @@ class Match {
     const WaitSink sink = [&](const Wait& wait) {
       return waits_.add({shares_.of_group[model_.locations[wait.location].group], wait});
     };
+    const uint64_t alike_failure_count = context_.settle_failures();  // all shares see all of them
+    if (share_ == 0) {
+      summary_.alike_failure_count = alike_failure_count;
+      context_.add_holes(&summary_.holes);
+    }
     TrueTimeTable times;
     Status status = match_messages(&sends_, &receives_, context_, &summary_, sink);
     if (status) status = match_collectives(&members_, context_, &summary_, &times, sink);

@@ -63,6 +63,8 @@ Status Analysis::finish(const Outcome&) {
   Status status = collector_->finish();
   if (!status) return status;
   summary_.unmatched_count = collector_->unmatched_count();
+  summary_.alike_failure_count = context_->settle_failures();
+  context_->add_holes(&summary_.holes);
   const WaitSink sink = [&](const Wait& wait) { return waits_->add(wait); };
   status = match_messages(sends_.get(), receives_.get(), *context_, &summary_, sink);
   if (!status) return status;

@@ -38,8 +38,9 @@
 /// calls. A hole in that order would match wrong partners, so what a process did from one on is
 /// left out, and counted: from a loss, a message or collective that failed, MPI_Pcontrol, the post
 /// of a receive that was freed or not seen completed, a message taken out by MPI_Mprobe while
-/// others were received. So are an envelope from the second thread on that posts it, communicators
-/// on which several threads of a process call collectives, and collectives of which a member is not
+/// others were received. A collective that failed on all members alike (a wrong argument, say) is
+/// no hole. Left out are also an envelope from the second thread on that posts it, communicators on
+/// which several threads of a process call collectives, and collectives of which a member is not
 /// there, or has more sources than a definition holds, or was not seen to complete it. Persistent
 /// collectives match in the order in which they were made, and start by start; where a record does
 /// not say which it is, they are not counted at all.
@@ -117,6 +118,24 @@ struct WaitRow {
   bool is_polled = false;  ///< no waiting that is known: what polls waited at most
 };
 
+/// What hides what a process did from then on.
+enum class Hole : uint8_t {
+  kLoss,     ///< of records
+  kFailure,  ///< of a call that may have exchanged something
+  kPause,    ///< MPI_Pcontrol(0)
+  kReceive,  ///< freed, or not seen to complete
+  kProbe,    ///< a message was taken out while others were received
+  kThreads,  ///< another thread of the process has posted there, too
+};
+constexpr size_t kHoleCount = 6;
+
+/// How many processes have one; of kThreads: how often that left something out.
+struct Holes {
+  uint64_t counts[kHoleCount] = {};
+  uint64_t& operator[](Hole hole) { return counts[static_cast<size_t>(hole)]; }
+  uint64_t operator[](Hole hole) const { return counts[static_cast<size_t>(hole)]; }
+};
+
 /// What seems to end on one node before it began on another: by how much the clocks are wrong at
 /// least. Messages whose receive returned before the send was called, and collectives of all to all
 /// that one left before another had entered.
@@ -133,8 +152,10 @@ struct WaitSummary {
   uint64_t message_count = 0;
   uint64_t unmatched_count = 0;  ///< ends of messages without the other one, or left out
   uint64_t collective_count = 0;
-  uint64_t incomplete_count = 0;      ///< collectives that were not analysed
-  uint64_t of_some_count = 0;         ///< of these: whom they meet is never known
+  uint64_t incomplete_count = 0;     ///< collectives that were not analysed
+  uint64_t of_some_count = 0;        ///< of these: whom they meet is never known
+  uint64_t alike_failure_count = 0;  ///< calls of collectives that failed on all members
+  Holes holes;
   LatenessTable lateness;             ///< of barriers and all-to-all operations
   std::vector<TrueTimes> times;       ///< of these, where members moved as much; in order
   uint64_t times_left_out_count = 0;  ///< operations without a row in `times`: it is full

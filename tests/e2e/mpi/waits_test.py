@@ -235,6 +235,24 @@ class Waits(TestCase):
                 self.assertEqual(waits.attrs["unmatched_ends"], 0, case)
                 self.assertEqual(waits.attrs["collectives_left_out"], 0, case)
 
+    def test_collectives_that_all_members_are_refused_hide_nothing(self):
+        # Open MPI has no windows where one process cannot write another's memory.
+        env = environment(OMPI_MCA_btl_vader_single_copy_mechanism="emulated")
+        for case, left_out, unmatched in (("alike", 0, 0), ("alone", 7, 2)):
+            output = self.folder / case
+            process = profile(2, output, PROGRAMS / "refused", case, timeout_s=60, env=env)
+            self.assert_exit(process)
+            document = ledger(output)
+            told = document["waits"]
+            # Alone, the refused ones are collectives as well, of which the others know nothing.
+            self.assertEqual(told["collectives"], 5 if left_out == 0 else 0, case)
+            self.assertEqual(told["collectives_left_out"], left_out, case)
+            why = ["1 process had calls that failed"] if left_out else []
+            self.assertEqual(told["left_out_because"], why, case)
+            self.assertEqual(document["assembly"]["unmatched"], unmatched, case)
+            self.assertEqual(document["assembly"]["communication_complete"], unmatched == 0, case)
+            readers.otf2_structure(self, output)
+
     def test_as_many_neighbours_as_have_room_are_told(self):
         """1022 of them; one more, and the collective is left out and counted."""
         output = self.folder / "job"

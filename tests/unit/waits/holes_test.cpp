@@ -28,6 +28,8 @@ TEST(WaitHoles, nothing_is_matched_after_a_loss_or_a_pause) {
                 testing::ElementsAre(Row{1, kRecv, WaitKind::kLateSender, 1, 50, 50}));
     EXPECT_EQ(summary.message_count, 1u);
     EXPECT_EQ(summary.unmatched_count, 2u);
+    EXPECT_EQ(summary.holes[Hole::kLoss], is_pause ? 0u : 1u);
+    EXPECT_EQ(summary.holes[Hole::kPause], is_pause ? 1u : 0u);
   }
 }
 
@@ -48,6 +50,7 @@ TEST(WaitHoles, a_receive_that_is_not_seen_to_end_hides_what_comes_after_it) {
   EXPECT_TRUE(summary.rows.empty());
   EXPECT_EQ(summary.message_count, 0u);
   EXPECT_EQ(summary.unmatched_count, 3u);
+  EXPECT_EQ(summary.holes[Hole::kReceive], 1u);
 }
 
 TEST(WaitHoles, a_freed_receive_takes_a_message_and_a_cancelled_one_does_not) {
@@ -162,6 +165,41 @@ TEST(WaitHoles, a_failed_creation_of_a_communicator_hides_nothing) {
   for (const char* name : {"MPI_Comm_connect", "MPI_Cart_create", "MPI_Dist_graph_create"})
     EXPECT_EQ(count(name), 2u);
   EXPECT_EQ(count("MPI_Scan"), 1u) << "it may have taken a number";
+}
+
+/// A rank that is refused collectives at these times and calls one that is not at `done_ns`.
+Rank refused_at(const std::vector<uint64_t>& times_ns, uint64_t done_ns) {
+  Rank rank;
+  for (const uint64_t time_ns : times_ns) {
+    Event failed = enter(time_ns, kCollective);
+    failed.flags = kFailed;
+    failed.communicator = 7;
+    failed.operation = CollectiveOperation::kBroadcast;
+    rank.add(failed).add(leave(time_ns + 1, kCollective));
+  }
+  return rank.call(kCollective, done_ns, 100, {collective(CollectiveOperation::kBarrier)});
+}
+
+TEST(WaitHoles, a_collective_that_failed_on_all_members_alike_hides_nothing) {
+  const WaitSummary alike = analyse({refused_at({10, 20}, 50), refused_at({11, 30}, 60)});
+  EXPECT_EQ(alike.alike_failure_count, 4u);
+  EXPECT_EQ(alike.collective_count, 1u);
+  EXPECT_THAT(rows(alike),
+              testing::ElementsAre(Row{0, kCollective, WaitKind::kBarrier, 1, 10, 10}));
+  const WaitSummary alone = analyse({refused_at({10, 20}, 50), refused_at({11}, 60)});
+  EXPECT_EQ(alone.alike_failure_count, 2u) << "the first one";
+  EXPECT_EQ(alone.collective_count, 0u);
+  EXPECT_EQ(alone.holes[Hole::kFailure], 1u);
+}
+
+TEST(WaitHoles, failures_behind_a_hole_are_not_alike) {
+  const Rank refused = refused_at({11}, 60);
+  Rank with_loss;
+  with_loss.add(event(EventKind::kLostBegin, 5, 0));
+  for (const Event& e : refused.events()) with_loss.add(e);
+  const WaitSummary summary = analyse({refused_at({10}, 50), with_loss});
+  EXPECT_EQ(summary.alike_failure_count, 0u);
+  EXPECT_EQ(summary.collective_count, 0u);
 }
 
 TEST(WaitHoles, only_level_0_of_a_pcontrol_is_a_pause) {

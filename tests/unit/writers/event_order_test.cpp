@@ -48,12 +48,17 @@ TEST_F(EventOrderTest, a_receive_that_failed_when_it_was_waited_for_got_nobody_k
 /// The others have met somebody, or wait for ever; who fails in making a communicator has none.
 TEST_F(EventOrderTest, a_collective_that_failed_may_have_been_one) {
   const auto collective = [](CollectiveOperation operation, uint16_t flags) {
-    return test::collective_record(1, 10, 20, operation, -1, 8, flags, 70);
+    return test::collective_record(1, 10, 20, operation, -1, 8, flags, 70, 1);
   };
+  communicators_[1] = 0;
   EXPECT_EQ(run({collective(CollectiveOperation::kCreateHandle, kFailed)}), "10:enter1 20:leave1");
   EXPECT_EQ(outcome_.unmatched_count, 0u);
+  EXPECT_EQ(events_[0].communicator, 0u);
+  events_.clear();
   EXPECT_EQ(run({collective(CollectiveOperation::kBroadcast, kFailed)}), "10:enter1 20:leave1");
   EXPECT_EQ(outcome_.unmatched_count, 1u);
+  EXPECT_EQ(events_[0].communicator, 1u);
+  EXPECT_EQ(events_[0].operation, CollectiveOperation::kBroadcast);
   const Record start = collective(CollectiveOperation::kBroadcast, kNonblocking);
   Record end = completion_record(35, kInsideSpan | kFailed, -1, 1, 0, 70);
   end.head.id = static_cast<uint32_t>(RecordKind::kCollective);
@@ -62,6 +67,15 @@ TEST_F(EventOrderTest, a_collective_that_failed_may_have_been_one) {
   EXPECT_EQ(outcome_.unmatched_count, 2u);
   EXPECT_EQ(run({end, span_record(2, 30, 40)}), "30:enter2 40:leave2") << "of another thread";
   EXPECT_EQ(outcome_.unmatched_count, 3u);
+}
+
+TEST_F(EventOrderTest, a_fence_that_failed_may_have_been_one) {
+  run({rma_record(1, 10, 20, RmaOperation::kFence, -1, 0, 0, 0, kFailed)});
+  EXPECT_EQ(outcome_.unmatched_count, 1u);
+  EXPECT_EQ(events_[0].communicator, 5u);
+  run({rma_record(1, 30, 40, RmaOperation::kFence, -1, 0, 0, 0, kFailed, 77)});
+  EXPECT_EQ(outcome_.unmatched_count, 1u) << "of no window";
+  EXPECT_EQ(events_[2].flags & kFailed, 0);
 }
 
 /// Of no communicator, or of one whose only member has called it.

@@ -75,6 +75,22 @@ TEST_F(FindingsOfRanks, the_slow_one_is_named_where_the_others_wait) {
                         "median (5.0 s): the others wait 12.0 s in all for it"));
 }
 
+TEST_F(FindingsOfRanks, those_that_called_mpi_abort_are_named_first) {
+  model_.regions[kEnd].name = "MPI_Abort";
+  Findings findings(&waits_);
+  ASSERT_TRUE(findings.begin(model_));
+  profile::RegionStatistics row;
+  row.region = kEnd;
+  for (const uint64_t count : {0, 1}) {
+    row.count = count;
+    findings.add_profile(model_.groups[2], &model_.locations[2], {&row, 1});
+    EXPECT_EQ(findings.lines({}).empty(), count == 0);
+  }
+  EXPECT_EQ(findings.lines({})[0], "rank 2 called MPI_Abort");
+  findings.add_profile(model_.groups[1], &model_.locations[1], {&row, 1});
+  EXPECT_EQ(findings.lines({})[0], "ranks 1, 2 called MPI_Abort");
+}
+
 TEST_F(FindingsOfRanks, spawned_ones_may_be_in_the_files) {
   model_.regions[kBarrier].name = "MPI_Comm_spawn";
   EXPECT_THAT(lines({5, 5, 5, 5}), HasSubstr("spawned processes are not part of these files: "));
@@ -191,9 +207,55 @@ TEST_F(FindingsOfRanks, those_that_are_late_together_are_judged_together) {
 
 TEST_F(FindingsOfRanks, little_waiting_is_told_where_most_could_not_be_matched) {
   add_wait(1, kSecond / 10);
-  EXPECT_THAT(lines({5, 5, 5, 5}), testing::Not(HasSubstr("waiting for late partners")));
+  EXPECT_THAT(lines({5, 5, 5, 5}), testing::Not(HasSubstr("late partners")));
   waits_.incomplete_count = 900;
-  EXPECT_THAT(lines({5, 5, 5, 5}), HasSubstr("90 % of what was called could not be matched"));
+  EXPECT_THAT(
+      lines({5, 5, 5, 5}),
+      HasSubstr("little is known of waiting for late partners: 90 % of the collectives could "
+                "not be matched; what could be seen takes 0.2 % of the ranks' time (100 ms)\n"));
+  add_wait(1, 4 * kSecond);
+  EXPECT_THAT(
+      lines({5, 5, 5, 5}),
+      HasSubstr("waiting for late partners takes at least 10.2 % of the ranks' time (4.1 s, "
+                "of it 4.1 s wait at barrier): rank 1 waits longest (4.1 s), rank 0 least "
+                "(0 us); 90 % of the collectives could not be matched\n"));
+}
+
+TEST_F(FindingsOfRanks, why_little_is_known_of_waiting_is_told) {
+  waits_.incomplete_count = 20;
+  const std::string known = "no collective could be matched: ";
+  waits_.holes[Hole::kThreads] = 7;
+  EXPECT_THAT(
+      lines({5, 5, 5, 5}),
+      HasSubstr(known + "several threads of a process use the same communicator and tag\n"));
+  waits_.holes[Hole::kFailure] = 1;
+  waits_.holes[Hole::kLoss] = 3;
+  EXPECT_THAT(
+      lines({5, 5, 5, 5}),
+      HasSubstr(known + "3 processes lost records, 1 process had calls that failed, several "
+                        "threads of a process use the same communicator and tag\n"));
+}
+
+TEST_F(FindingsOfRanks, waiting_that_cannot_be_much_is_not_missed) {
+  waits_.incomplete_count = 20;
+  EXPECT_THAT(lines({0, 0, 0, 0}), testing::Not(HasSubstr("late partners")));
+}
+
+TEST_F(FindingsOfRanks, no_waiting_is_told_where_none_could_be_seen) {
+  waits_.incomplete_count = 20;
+  EXPECT_THAT(lines({5, 5, 5, 5}), HasSubstr("nothing is known of waiting for late partners: no "
+                                             "collective could be matched\n"));
+  add_wait(1, 1000);
+  waits_.incomplete_count = 900;
+  EXPECT_THAT(lines({5, 5, 5, 5}), HasSubstr("takes less than 0.1 % of the ranks' time (1 us)"));
+  waits_.rows.clear();
+  waits_.incomplete_count = 20;
+  waits_.message_count = 1;
+  waits_.unmatched_count = 798;
+  waits_.collective_count = 20;
+  EXPECT_THAT(lines({5, 5, 5, 5}),
+              HasSubstr("little is known of waiting for late partners: more than 99 % of the "
+                        "messages could not be matched; in the others nobody waited\n"));
 }
 
 TEST_F(FindingsOfRanks, communication_that_is_not_complete_is_told_of) {

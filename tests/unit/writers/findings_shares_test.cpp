@@ -96,6 +96,22 @@ TEST_F(FindingsOfShares, a_call_without_a_share_of_the_time_is_none) {
   EXPECT_FALSE(names_the_call(kSecond / 1000));
 }
 
+TEST_F(FindingsOfShares, a_function_without_a_symbol_is_a_place_in_its_library) {
+  const auto line_of = [&](const std::string& name) {
+    model_.functions[1] = {name, "", "/lib/libuct.so.0.0.0"};
+    Findings findings(nullptr);
+    test::run_whole({&findings}, model_, events_of);
+    for (const std::string& line : findings.lines({})) {
+      if (line.find("sampled") != std::string::npos) return line;
+    }
+    return std::string();
+  };
+  const std::string begin = "80 % of the sampled time is in ";
+  const std::string end = " (160 of 200 samples)";
+  EXPECT_EQ(line_of("uct_poll"), begin + "uct_poll of libuct.so.0.0.0" + end);
+  EXPECT_EQ(line_of("libuct.so.0.0.0+0x18430"), begin + "libuct.so.0.0.0+0x18430" + end);
+}
+
 TEST_F(FindingsOfShares, damage_is_harmless) {
   const auto make = [] { return std::make_unique<Findings>(nullptr); };
   test::expect_damage_is_harmless(make, model_, states()[1]);

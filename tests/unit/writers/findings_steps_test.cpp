@@ -95,6 +95,19 @@ TEST_F(FindingsOfSteps, one_that_costs_nobody_a_hundredth_is_not) {
   EXPECT_TRUE(lines_of({loop}).empty());
 }
 
+TEST_F(FindingsOfSteps, that_get_slower_are_told_of_where_that_costs_a_hundredth) {
+  StepLoop loop = uneven_loop();
+  loop.slowest_ns = loop.compute_ns;
+  loop.sum_ns = 10.0 * kSecond;
+  loop.trend = 2;
+  const std::vector<std::string> lines = lines_of({loop});
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0].find("steps get slower: the last tenth takes 2.0 times as long as the first"),
+            0u);
+  loop.median_ns = 500;  // most steps are nothing beside a few
+  EXPECT_TRUE(lines_of({loop}).empty());
+}
+
 TEST_F(FindingsOfSteps, steps_that_are_seldom_like_the_pattern_say_nothing) {
   StepLoop loop = uneven_loop();
   loop.matched = 0.1;

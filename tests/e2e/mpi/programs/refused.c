@@ -123,6 +123,20 @@ static void forget_result(void) {
   free(result);
 }
 
+/// Collectives, the first ones of their kinds refused.
+static void refuse_collectives(int is_refused) {
+  int value = 0;
+  MPI_Win window;
+  if (is_refused) CHECK(MPI_Bcast(&value, -1, MPI_INT, 0, MPI_COMM_WORLD) != MPI_SUCCESS);
+  MPI_Win_create(&value, sizeof value, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
+  if (is_refused) CHECK(MPI_Win_fence(1 << 30, window) != MPI_SUCCESS);
+  MPI_Win_fence(0, window);
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, window);
+  MPI_Win_free(&window);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -132,6 +146,8 @@ int main(int argc, char** argv) {
     if (strcmp(argv[1], "zero") == 0) refuse_zero_handles();
     if (strcmp(argv[1], "creations") == 0) refuse_creations(rank);
     if (strcmp(argv[1], "result") == 0) forget_result();
+    if (strcmp(argv[1], "alike") == 0) refuse_collectives(1);
+    if (strcmp(argv[1], "alone") == 0) refuse_collectives(rank == 0);
     MPI_Finalize();
     return 0;
   }
