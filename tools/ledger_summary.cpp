@@ -243,7 +243,8 @@ std::string why_nothing(const Json& ledger) {
     return warnings[0].get<std::string>();
   return "no process called MPI or made an annotation; or it looks MPI's functions up in MPI's own "
          "library (dlsym(), RTLD_DEEPBIND), LD_PRELOAD was taken from it, it runs as another user, "
-         "or its container shows it neither AON nor this directory";
+         "its container shows it neither AON nor this directory, or another aon-run below it wrote "
+         "a directory of its own";
 }
 
 /// A provider that is not fully on, and what it says of it. Not one that the user left out himself.

@@ -19,7 +19,7 @@ constexpr size_t kMaxSummaryLines = 10;
 Result<nlohmann::json> read_ledger(const std::string& dir);
 
 /// Bytes of a line about a provider; the whole text is in the ledger.
-constexpr size_t kMaxProviderLineBytes = 120;
+constexpr size_t kMaxProviderLineBytes = 160;
 
 /// At most kMaxSummaryLines lines without newlines.
 std::vector<std::string> summary_lines(const nlohmann::json& ledger, const std::string& dir);

@@ -56,7 +56,7 @@ Check check_mpich() {
 }
 
 Check check_hwloc() {
-  const LibraryProbe library = probe_library({"libhwloc.so.15"}, "hwloc_get_api_version");
+  const LibraryProbe library = probe_library({"libhwloc.so.15"}, {"hwloc_get_api_version"});
   if (library.name.empty())
     return {"hwloc", Ability::kNo, absence(library, "libhwloc.so.15") + ": no topology",
             "apt-get install libhwloc15"};
@@ -102,15 +102,43 @@ Check check_cupti(const LibraryProbe& library, bool are_counters_restricted) {
   return check;
 }
 
+/// Versions before 2.9 have numbers of another form, below all of these.
+Check check_nccl(const LibraryProbe& library) {
+  constexpr unsigned kFirstWithPlugin = 22300;
+  constexpr unsigned kFirstWithGpuTimes = 22700;
+  if (library.name.empty()) return {"NCCL", Ability::kNo, absence(library, "libnccl.so.2"), ""};
+  const unsigned number = library.version;
+  Check check = {"NCCL", Ability::kYes, library.name, ""};
+  if (number == 0) return check;
+  check.detail += fmt::format(", {}.{}.{}", number / 10000, number / 100 % 100, number % 100);
+  if (number >= kFirstWithGpuTimes) return check;
+  check.ability = Ability::kLimited;
+  check.detail += number >= kFirstWithPlugin
+                      ? ": no times on the GPU, no bus bandwidth, ranks are not joined"
+                      : ": takes no profiler plugin, only its NVTX ranges are recorded";
+  check.remedy = "NCCL 2.27 or later";
+  return check;
+}
+
+Check check_cuda_driver(const LibraryProbe& library) {
+  if (library.name.empty())
+    return {"CUDA driver", Ability::kNo, absence(library, "libcuda.so.1"), ""};
+  Check check = {"CUDA driver", Ability::kYes, library.name, ""};
+  if (const unsigned number = library.version; number != 0)
+    check.detail += fmt::format(", for CUDA up to {}.{}", number / 1000, number % 1000 / 10);
+  return check;
+}
+
 std::vector<Check> check_libraries() {
   return {check_installation(),
           check_open_mpi(),
           check_mpich(),
           check_hwloc(),
-          check_simple("CUDA driver", "libcuda.so.1"),
+          check_cuda_driver(
+              probe_library({"libcuda.so.1"}, {"cuDriverGetVersion", VersionFunction::kFills})),
           check_cupti(probe_cupti(), are_counters_restricted()),
           check_simple("NVML", "libnvidia-ml.so.1"),
-          check_simple("NCCL", "libnccl.so.2"),
+          check_nccl(probe_library({"libnccl.so.2"}, {"ncclGetVersion", VersionFunction::kFills})),
           check_slurm()};
 }
 

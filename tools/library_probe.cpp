@@ -38,7 +38,16 @@ void tell(int out, const Message& message) {
   if (write(out, &message, sizeof(message)) != sizeof(message)) _exit(1);
 }
 
-void load(std::initializer_list<const char*> names, const char* version_function, int out) {
+unsigned version_of(void* library, const VersionFunction& function) {
+  void* found = function.name != nullptr ? dlsym(library, function.name) : nullptr;
+  if (found == nullptr) return 0;
+  if (function.form == VersionFunction::kReturns) return reinterpret_cast<unsigned (*)()>(found)();
+  int version[2] = {0, 0};
+  return reinterpret_cast<int (*)(int*)>(found)(version) == 0 ? static_cast<unsigned>(version[0])
+                                                              : 0;
+}
+
+void load(std::initializer_list<const char*> names, const VersionFunction& function, int out) {
   Message message{};
   for (const char* name : names) {
     set_name(&message, name);
@@ -46,10 +55,7 @@ void load(std::initializer_list<const char*> names, const char* version_function
     void* library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
     if (library == nullptr) continue;
     message.is_loaded = 1;
-    if (version_function != nullptr) {
-      const auto version = reinterpret_cast<unsigned (*)()>(dlsym(library, version_function));
-      if (version != nullptr) message.version = version();
-    }
+    message.version = version_of(library, function);
     return tell(out, message);
   }
 }
@@ -119,8 +125,8 @@ LibraryProbe probe(Load load) {
 
 }  // namespace
 
-LibraryProbe probe_library(std::initializer_list<const char*> names, const char* version_function) {
-  return probe([&](int out) { load(names, version_function, out); });
+LibraryProbe probe_library(std::initializer_list<const char*> names, VersionFunction function) {
+  return probe([&](int out) { load(names, function, out); });
 }
 
 LibraryProbe probe_cupti() {

@@ -4,6 +4,7 @@
 /// Thread: one.   Cost: a fork and what the library's constructors take, at most kProbeTimeoutS.
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 
@@ -14,15 +15,22 @@ constexpr unsigned kProbeTimeoutS = 10;
 struct LibraryProbe {
   std::string name;      ///< the first of the names that loads; empty: none
   std::string problem;   ///< one was found and ended the process that loaded it
-  unsigned version = 0;  ///< what `version_function` gave, 0 without one
+  unsigned version = 0;  ///< what the version function gave, 0 without one
   // Of probe_cupti(), as open_cupti() has them:
   std::string remark;
   bool is_path_wrong = false;
 };
 
-/// `version_function`: name of a function of the library, unsigned f(void); null: none is called.
-LibraryProbe probe_library(std::initializer_list<const char*> names,
-                           const char* version_function = nullptr);
+/// A function of the library that tells its version.
+struct VersionFunction {
+  enum Form : uint8_t {
+    kReturns,  ///< unsigned f(void)
+    kFills,    ///< int f(int* version), 0 on success
+  };
+  const char* name = nullptr;  ///< null: none is called
+  Form form = kReturns;
+};
+LibraryProbe probe_library(std::initializer_list<const char*> names, VersionFunction function = {});
 
 /// What open_cupti() finds.
 LibraryProbe probe_cupti();

@@ -26,6 +26,8 @@ std::vector<Check> check_libraries();
 /// What there is to say of CUPTI. `are_counters_restricted`: the driver leaves counters of GPUs to
 /// administrators, and this process is of none.
 Check check_cupti(const LibraryProbe& library, bool are_counters_restricted);
+Check check_nccl(const LibraryProbe& library);
+Check check_cuda_driver(const LibraryProbe& library);
 /// What each provider of the node can do here, in its own words (provider_check.cpp).
 std::vector<Check> check_providers();
 

@@ -390,20 +390,25 @@ void Encoder::evict() {
   }
 }
 
+const char* disk_remedy(int error) {
+  const bool is_forbidden = error == EACCES || error == EPERM || error == EROFS;
+  return is_forbidden ? "make the job directory writable, or set --spool-dir"
+                      : "free space, or set --spool-dir or --disk";
+}
+
 void Encoder::report_disk(int error) {
   if (error == disk_error_.load(std::memory_order_relaxed)) return;
   disk_error_.store(error, std::memory_order_relaxed);
   is_room_told_ = false;
-  tell_disk(error == 0 ? "" : std::string("cannot write: ") + strerror(error));
+  tell_disk(error == 0 ? "" : std::string("cannot write: ") + strerror(error), disk_remedy(error));
 }
 
 /// Of the provider "disk"; empty: it can be written again.
-void Encoder::tell_disk(const std::string& reason) {
+void Encoder::tell_disk(const std::string& reason, const char* remedy) {
   ProviderDefinition state{};
   state.state = reason.empty() ? ProviderState::kOn : ProviderState::kDegraded;
   log_.of(spool::kNodeProcess)
-      .add(DefinitionType::kProvider, state,
-           {"disk", reason, reason.empty() ? "" : "free space, or set --spool-dir or --disk"});
+      .add(DefinitionType::kProvider, state, {"disk", reason, reason.empty() ? "" : remedy});
   AON_LOG_WARNING("spool: %s", reason.empty() ? "can be written again" : reason.c_str());
 }
 

@@ -15,6 +15,8 @@
 /// Cost: about 30 ns per record.   Errors: a full disk is counted per stream, and tried again.
 #pragma once
 
+#include <errno.h>
+
 #include <atomic>
 #include <deque>
 #include <map>
@@ -58,6 +60,9 @@ struct EncoderSettings {
   SegmentLimits limits;
   uint64_t definitions_bytes;  ///< limit of the definition file
 };
+
+/// What helps where a file of the spool cannot be written.
+const char* disk_remedy(int error);
 
 class Encoder {
  public:
@@ -117,7 +122,7 @@ class Encoder {
   void commit();
   void evict();
   void report_disk(int error);
-  void tell_disk(const std::string& reason);
+  void tell_disk(const std::string& reason, const char* remedy = disk_remedy(ENOSPC));
   void save_assemblies(uint64_t commit);
   void continue_earlier_agents();
   void find_earlier_metrics();

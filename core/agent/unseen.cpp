@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <vector>
@@ -102,6 +103,7 @@ void report_unseen_programs(const State& state, Inbox* inbox) {
   bool has_inside = false;
   bool has_wrappers = false;
   for (const std::string& program : programs) {
+    if (std::filesystem::path(program).filename() == "aon-run") continue;  // records by itself
     const Linkage linkage = linkage_of(program);
     if (linkage == Linkage::kUnknown || linkage == Linkage::kDynamic) continue;
     (linkage == Linkage::kOwnWrappers ? has_wrappers : has_inside) = true;

@@ -13,6 +13,7 @@
 
 #include "nccl/gpu_clock.h"
 #include "nccl/operations.h"
+#include "nccl/remarks.h"
 
 namespace aon::nccl {
 namespace {
@@ -71,12 +72,7 @@ std::atomic<int*> g_mask;  ///< NCCL's
 }
 
 void tell(const char* reason, const char* remedy) {
-  char text[512];
-  const int bytes = snprintf(text, sizeof text, "nccl%c%.300s%c%.150s", '\0', reason, '\0', remedy);
-  ProviderDefinition provider = {};
-  provider.state = ProviderState::kDegraded;
-  aon_define(static_cast<uint32_t>(DefinitionType::kProvider), &provider, sizeof provider, text,
-             static_cast<uint32_t>(bytes) + 1);
+  remark(Topic::kChain, ProviderState::kDegraded, reason, remedy);
 }
 
 void* open_library(const char* name) {

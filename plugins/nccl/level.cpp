@@ -32,7 +32,7 @@ Level named_level(const char* text) {
 LevelChoice choose_level(const char* text, int version, uint64_t shared_bytes) {
   if (text == nullptr || text[0] == '\0' || is(text, "api")) return {Level::kApi, "", ""};
   if (is(text, "off")) {
-    return {Level::kOff, "AON_NCCL_LEVEL is off", "unset AON_NCCL_LEVEL"};
+    return {Level::kOff, "AON_NCCL_LEVEL is off", "another --nccl-level or AON_NCCL_LEVEL"};
   }
   const Level wanted = named_level(text);
   if (wanted == Level::kOff) {

@@ -18,6 +18,7 @@
 #include "nccl/chain.h"
 #include "nccl/gpu_clock.h"
 #include "nccl/operations.h"
+#include "nccl/remarks.h"
 
 namespace aon::nccl {
 
@@ -26,7 +27,6 @@ State* g_state;
 namespace {
 
 constexpr uint32_t kFirstSlots = 64;
-constexpr int kMaxReasonBytes = 640;
 
 pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
 bool g_gave_up;  ///< nothing is recorded in this process; under the mutex
@@ -61,16 +61,6 @@ uint32_t make_tag(uint64_t now_ns) {
 }
 
 namespace {
-
-void tell(ProviderState state, const char* reason, const char* remedy) {
-  char text[kMaxReasonBytes + 256];
-  const int bytes = snprintf(text, sizeof text, "nccl%c%.*s%c%.150s", '\0', kMaxReasonBytes, reason,
-                             '\0', remedy);
-  ProviderDefinition provider = {};
-  provider.state = state;
-  aon_define(static_cast<uint32_t>(DefinitionType::kProvider), &provider, sizeof provider, text,
-             static_cast<uint32_t>(bytes) + 1);
-}
 
 /// The state of this process, made when it is not there. The mutex is held.
 State* begin_state(const Writer* w) {
@@ -250,22 +240,17 @@ void begin_level(State& state, Level level, int version, int* mask) {
   state.wanted_level.store(level, std::memory_order_relaxed);
 }
 
-/// What the ledger is told, from the best to the worst.
-void tell_level(const State& state, const LevelChoice& choice, const CommunicatorFacts& facts) {
-  if (choice.level == Level::kOff) {
-    tell(ProviderState::kOff, choice.reason, choice.remedy);
-  } else if (choice.reason[0] != '\0') {
-    tell(ProviderState::kDegraded, choice.reason, choice.remedy);
-  } else if (facts.rank_count == 0) {
-    tell(ProviderState::kDegraded,
+/// What the ledger is told of the level and of the communicator.
+void tell_level(const LevelChoice& choice, const CommunicatorFacts& facts) {
+  const bool is_off = choice.level == Level::kOff;
+  remark(Topic::kLevel, is_off ? ProviderState::kOff : ProviderState::kDegraded, choice.reason,
+         choice.remedy);
+  if (is_off || facts.rank_count != 0) return;
+  remark(Topic::kMembers, ProviderState::kDegraded,
          "this NCCL does not say who is in a communicator: no bus bandwidth, ranks are not joined",
          "NCCL 2.27 or later");
-  } else if (state.communicator_count <= 1) {
-    tell(ProviderState::kOn, "", "");
-  }
 }
 
-/// What is not recorded, the worst of it.
 /// Clauses, each behind "; ". What has no room is cut off.
 class Clauses {
  public:
@@ -289,6 +274,7 @@ class Clauses {
   size_t length_ = 0;
 };
 
+/// What is not recorded.
 void tell_losses(const State& state) {
   const auto count = [](const std::atomic<uint64_t>& counter) {
     return static_cast<unsigned long long>(counter.load(std::memory_order_relaxed));
@@ -328,7 +314,8 @@ void tell_losses(const State& state) {
     reason.add("AON_NCCL_CHAIN: %llu ends of events were told to nobody: %u others had begun since",
                static_cast<unsigned long long>(ends), static_cast<unsigned>(kPairs));
   }
-  if (!reason.is_empty()) tell(ProviderState::kDegraded, reason.text(), remedy.text());
+  if (!reason.is_empty())
+    remark(Topic::kLosses, ProviderState::kDegraded, reason.text(), remedy.text());
 }
 
 /// The thread's writer; another thread may just be attaching the process, which takes 20 ms at
@@ -350,12 +337,12 @@ void* add(const CommunicatorFacts& facts, int* mask) {
   if (w == nullptr) return nullptr;
   State* state = begin_state(w);
   if (state == nullptr) {
-    tell(ProviderState::kOff, "no memory for the tables of communicators", "");
+    remark(Topic::kMemory, ProviderState::kOff, "no memory for the tables of communicators", "");
     return nullptr;
   }
   const LevelChoice choice = choose_level(getenv(kLevelVariable), facts.version, shared_bytes());
   if (choice.level == Level::kOff) {
-    tell_level(*state, choice, facts);
+    tell_level(choice, facts);
     return nullptr;
   }
   if (choice.level >= Level::kGpu) wait_for_rate(*state);
@@ -367,7 +354,7 @@ void* add(const CommunicatorFacts& facts, int* mask) {
   }
   begin_level(*state, choice.level, facts.version, mask);
   fill(*state, *communicator, facts, choice.level >= Level::kGpu);
-  tell_level(*state, choice, facts);
+  tell_level(choice, facts);
   define_communicator(*state, *communicator, facts);
   const uint32_t generation = communicator->generation.load(std::memory_order_relaxed) + 1;
   communicator->generation.store(generation,

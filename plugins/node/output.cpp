@@ -25,7 +25,12 @@ uint64_t Total::advance(uint64_t raw, Decrease decrease, uint64_t range) {
 void StateText::add(aon_state worse, const std::string& why, const std::string& what_helps) {
   const bool is_worse = state == AON_STATE_ON || worse == AON_STATE_OFF;
   if (is_worse) state = worse;
-  if (reason.find(why) == std::string::npos) reason += (reason.empty() ? "" : "; ") + why;
+  if (reason.find(why) == std::string::npos) {
+    const size_t at = worse == AON_STATE_ON ? reason.size() : wrong_bytes;
+    const std::string text = at == 0 ? why : "; " + why;
+    reason.insert(at, at == 0 && !reason.empty() ? text + "; " : text);
+    if (worse != AON_STATE_ON) wrong_bytes += text.size();
+  }
   if (remedy.find(what_helps) == std::string::npos) {
     remedy += (remedy.empty() ? "" : "; ") + what_helps;
   }

@@ -47,7 +47,9 @@ struct StateText {
   std::string reason;
   std::string remedy;
 
-  /// Adds a reason and its remedy behind those that are there already; `worse` is the state then.
+  size_t wrong_bytes = 0;  ///< of the reason: what is wrong stands before what is merely told
+
+  /// Adds a reason and its remedy to those that are there already; `worse` is the state then.
   void add(aon_state worse, const std::string& why, const std::string& what_helps);
 };
 

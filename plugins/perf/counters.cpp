@@ -94,7 +94,9 @@ int CounterGroup::open_member(size_t index, pid_t tid, int group) {
   if (events_.size() > 1) attr.read_format |= PERF_FORMAT_GROUP;
   const int fd = kernel_->open_event(attr, tid, group);
   event.is_open |= fd >= 0;
-  if (fd < 0 && fd != -ESRCH && event.error_number == 0) event.error_number = -fd;
+  // Linux 6.18: ENODEV where the group's first event went with its thread.
+  const bool has_ended = fd == -ESRCH || (fd == -ENODEV && group != kNoGroup);
+  if (fd < 0 && !has_ended && event.error_number == 0) event.error_number = -fd;
   return fd;
 }
 

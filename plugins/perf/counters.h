@@ -59,7 +59,7 @@ class CounterGroup {
     const EventType* type;
     Probe how;
     bool is_open = false;  ///< on one task at least
-    int error_number = 0;  ///< the first (ESRCH of a thread that has ended is none)
+    int error_number = 0;  ///< the first (of a thread that has ended none)
   };
 
   /// `events`: at least one; several only where probe_groups() and of software.

@@ -136,10 +136,12 @@ StateText state_of(const Availability& availability, const OpenProblems& problem
     reasons.add({"no event of this machine has such a name", "aon-run --events names near ones"},
                 availability.unknown_names.c_str());
   }
+  // What there is could not be opened, and no error was told: the process was not there.
+  if (any_available && problems.nothing_opened && problems.errors.empty())
+    return {AON_STATE_OFF, "the process ended before it could be watched", ""};
   StateText state{AON_STATE_ON, reasons.reason(), reasons.remedy()};
   if (!any_available || problems.nothing_opened) {
     state.state = AON_STATE_OFF;
-    if (reasons.empty()) state.reason = "the process ended before it could be watched";
   } else if (!reasons.empty()) {
     state.state = AON_STATE_DEGRADED;
   }

@@ -340,6 +340,7 @@ Status Analysis::finish_group() {
                      missing->all());
       add_item(**item, &*pass);
     }
+    store_.reset();  // its memory is needed now
     for (const auto& [key, row] : launches_) summary_.launches.push_back(row);
     if (Status status = finish_nccl(); !status) return status;
     mark_missing(before);

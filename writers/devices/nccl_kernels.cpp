@@ -99,6 +99,7 @@ std::vector<TimedOperation> NcclKernels::join() {
     return std::tuple(a.device, a.call_ns) < std::tuple(b.device, b.call_ns);
   });
   std::vector<TimedOperation> joined;
+  joined.reserve(operations_.size());
   std::vector<NcclKernel> left;
   const auto by_call = [](const NcclKernel& a, const NcclKernel& b) {
     return a.call_ns < b.call_ns;
@@ -120,6 +121,8 @@ std::vector<TimedOperation> NcclKernels::join() {
     join_device({first, last}, &own, &left, &joined);
     first = last;
   }
+  operations_ = {};
+  kernels_ = {};
   return joined;
 }
 

@@ -56,7 +56,7 @@ class NcclKernels {
   void add_operation(const NcclOperation& operation, uint32_t device = kNoDevice);
   void add_kernel(const NcclKernel& kernel);
 
-  /// All that could be joined, by device in order of their launch.
+  /// All that could be joined, by device in order of their launch. Ends with nothing to join.
   std::vector<TimedOperation> join();
   /// Operations with a launch that got no kernel; valid after join().
   uint64_t unmatched_count() const { return unmatched_count_; }

@@ -17,6 +17,10 @@ const char* level_name(uint32_t site, uint32_t mode) {
   return period == 1 || is_fixed ? "step" : "net";
 }
 
+bool is_level_change(const BudgetDefinition& change) {
+  return change.site == kNcclProxySite || change.site == kNcclFixedSite;
+}
+
 }  // namespace
 
 Json nccl_level_changes_json(const LedgerFacts& facts) {
@@ -24,8 +28,7 @@ Json nccl_level_changes_json(const LedgerFacts& facts) {
   for (const Group& group : facts.model->groups) {
     if (group.process == nullptr) continue;
     for (const BudgetDefinition& change : group.process->budget_changes) {
-      const bool is_level = change.site == kNcclProxySite || change.site == kNcclFixedSite;
-      if (!is_level || changes.size() >= kMaxLevelChanges) continue;
+      if (!is_level_change(change) || changes.size() >= kMaxLevelChanges) continue;
       changes.push_back({{"process", group.id},
                          {"rank", group.rank ? Json(*group.rank) : Json()},
                          {"time", iso_time(facts.clocks[group.node].to_ns(change.ticks))},
@@ -34,6 +37,21 @@ Json nccl_level_changes_json(const LedgerFacts& facts) {
     }
   }
   return changes;
+}
+
+std::string lowered_level(const spool::Process& process) {
+  const BudgetDefinition* first = nullptr;
+  const BudgetDefinition* lowest = nullptr;  // a longer period, behind all of them kModeCount
+  const auto depth = [](uint32_t mode) { return mode < kModeSample ? UINT32_MAX : mode; };
+  for (const BudgetDefinition& change : process.budget_changes) {
+    if (!is_level_change(change)) continue;
+    if (first == nullptr) first = &change;
+    if (lowest == nullptr || depth(change.new_mode) > depth(lowest->new_mode)) lowest = &change;
+  }
+  if (first == nullptr) return {};
+  return std::string("the budget lowered the level from ") +
+         level_name(first->site, first->old_mode) + " to " +
+         level_name(lowest->site, lowest->new_mode) + ", for a time or to the end";
 }
 
 }  // namespace aon::writers::ledger

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/spool/format.h"
+#include "writers/ledger/ledger_nccl.h"
 
 namespace aon::writers::ledger {
 namespace {
@@ -99,16 +100,28 @@ Json provider_json(const spool::Provider& provider, uint64_t emitted, uint64_t l
           {"lost", lost}};
 }
 
+void degrade(spool::Provider* provider, const std::string& reason, const char* remedy) {
+  provider->state = ProviderState::kDegraded;
+  provider->reason += (provider->reason.empty() ? "" : "; ") + reason;
+  provider->remedy += (provider->remedy.empty() ? "" : "; ") + std::string(remedy);
+}
+
 /// Counters that were off the PMU for a part of a call say so.
 spool::Provider with_inexact(const std::string& name, spool::Provider provider,
                              const GroupSums& sums) {
   if (name != "counters" || sums.inexact_counters == 0) return provider;
-  provider.state = ProviderState::kDegraded;
-  provider.reason += (provider.reason.empty() ? "" : "; ") + std::to_string(sums.inexact_counters) +
-                     " of " + std::to_string(sums.border_counters) +
-                     " calls are not in the sums: other events took turns with the counters";
-  provider.remedy += (provider.remedy.empty() ? "" : "; ") +
-                     std::string("fewer events in --events, --sampling 0, or no other profiler");
+  degrade(&provider,
+          std::to_string(sums.inexact_counters) + " of " + std::to_string(sums.border_counters) +
+              " calls are not in the sums: other events took turns with the counters",
+          "fewer events in --events, --sampling 0, or no other profiler");
+  return provider;
+}
+
+/// The level that was asked for is not all that was recorded.
+spool::Provider with_lowered_level(const std::string& name, spool::Provider provider,
+                                   const spool::Process& process) {
+  const std::string lowered = name == "nccl" ? lowered_level(process) : std::string();
+  if (!lowered.empty()) degrade(&provider, lowered, "a larger --budget or a lower --nccl-level");
   return provider;
 }
 
@@ -120,7 +133,8 @@ Json providers_json(const spool::Process& process, const GroupSums& sums) {
     const uint64_t emitted = records_of(name, sums);
     const bool is_only_one = emitted != 0 && emitted == sums.spooled;
     const uint64_t lost = name == "sampling" ? sums.call_samples_lost : is_only_one ? sums.lost : 0;
-    providers[name] = provider_json(with_inexact(name, provider, sums), emitted, lost);
+    const spool::Provider exact = with_inexact(name, provider, sums);
+    providers[name] = provider_json(with_lowered_level(name, exact, process), emitted, lost);
   }
   return providers;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <utility>
 
 #include "core/base/digits.h"
@@ -19,6 +20,8 @@ struct SavedHistogram {
 };
 
 static_assert(profile::kHistogramBuckets == kNcclDurationBuckets);
+
+constexpr size_t kLeastRows = 1024;
 
 Histogram histogram_of(const spool::NcclSums& told) {
   const NcclSumsDefinition& sums = told.sums;
@@ -178,16 +181,22 @@ uint32_t OperationTable::level_of(const NcclOperation& global) const {
   return std::min<uint32_t>(static_cast<uint32_t>(zeros), kInFlightLevel - 1);
 }
 
+/// Of several the first one.
 OperationRow* OperationTable::row_of(uint32_t communicator, uint32_t call) {
   if (call >= InFlight::kMaxCalls) return nullptr;
+  const auto key = [this](uint32_t row) {
+    return key_of(rows_[row].operation.communicator, rows_[row].operation.call);
+  };
   if (rows_by_call_.empty()) {
-    for (size_t i = first_row_; i < rows_.size(); ++i) {
-      const NcclOperation& one = rows_[i].operation;
-      rows_by_call_.emplace(key_of(one.communicator, one.call), i);
-    }
+    rows_by_call_.resize(rows_.size() - first_row_);
+    std::iota(rows_by_call_.begin(), rows_by_call_.end(), static_cast<uint32_t>(first_row_));
+    std::sort(rows_by_call_.begin(), rows_by_call_.end(),
+              [&](uint32_t a, uint32_t b) { return std::pair(key(a), a) < std::pair(key(b), b); });
   }
-  const auto found = rows_by_call_.find(key_of(communicator, call));
-  return found == rows_by_call_.end() ? nullptr : &rows_[found->second];
+  const uint64_t wanted = key_of(communicator, call);
+  const auto found = std::lower_bound(rows_by_call_.begin(), rows_by_call_.end(), wanted,
+                                      [&](uint32_t row, uint64_t than) { return key(row) < than; });
+  return found == rows_by_call_.end() || key(*found) != wanted ? nullptr : &rows_[*found];
 }
 
 void OperationTable::add_time(const devices::TimedOperation& operation) {
@@ -211,6 +220,10 @@ void OperationTable::keep(const OperationRow& row) {
   }
   ++kept_count_;
   ++by_level_[row.level];
+  if (rows_.size() == rows_.capacity()) {  // there is never more than one beyond the limit
+    const size_t doubled = std::max(2 * rows_.size(), kLeastRows);
+    rows_.reserve(doubled < kMaxOperationRows ? doubled : kMaxOperationRows + 1);
+  }
   rows_.push_back(row);
   uint32_t needed = thinning_;
   for (size_t count = kept_count_; count > kMaxOperationRows; ++needed) count -= by_level_[needed];
@@ -255,6 +268,7 @@ void OperationTable::save(StateOut* out) {
   out->put(missing_count_);
   histograms_.clear();
   rows_ = {};
+  rows_by_call_ = {};
   left_out_count_ = 0;
   missing_count_ = 0;
 }

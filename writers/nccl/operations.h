@@ -11,7 +11,7 @@
 /// Operations that never ended (in flight) are not thinned out; they stand behind the others of
 /// their process. Shares thin out by what they have saved: no more than the whole job needs.
 ///
-/// Thread: one.   Cost: a hash per operation, two where its time comes later; at most 128 MiB of
+/// Thread: one.   Cost: a hash per operation, two where its time comes later; at most 100 MiB of
 /// rows, and a histogram per communicator, function and power of two.
 #pragma once
 
@@ -107,8 +107,8 @@ class OperationTable {
   profile::LocalIds regions_;
   std::vector<OperationRow> rows_;
   size_t first_row_ = 0;  ///< of the group
-  /// Rows of the group by communicator (global) and call; filled when a time is told.
-  std::unordered_map<uint64_t, size_t> rows_by_call_;
+  /// Rows of the group in order of communicator (global) and call; filled when a time is told.
+  std::vector<uint32_t> rows_by_call_;
   uint32_t thinning_ = 0;
   size_t kept_count_ = 0;                              ///< rows, saved ones as well
   std::array<size_t, kInFlightLevel + 1> by_level_{};  ///< of these

@@ -40,6 +40,7 @@ class SortedStore {
   Status add(const Item& item) {
     if (!failure_) return failure_;
     is_sorted_ = false;
+    items_.reserve(memory_items_);  // pages that are not used yet are not there
     items_.push_back(item);
     if (items_.size() < memory_items_) return {};
     Status status = write_run();

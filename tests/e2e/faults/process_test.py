@@ -12,7 +12,8 @@ import time
 import unittest
 
 from fault_test import (
-    WORKER, FaultCase, agent_pids, environment, main, processes, run, wait_until, worker_pids,
+    WORKER, FaultCase, agent_pids, environment, ledger, main, processes, run, wait_until,
+    worker_pids,
 )  # fmt: skip
 
 
@@ -26,6 +27,16 @@ class NoMpi(FaultCase):
         process = self.assert_same_as_without(["env", "-u", "LD_PRELOAD", *self.worker("calls", 3)])
         self.assertIn("nothing was recorded", process.stderr)
         self.assertIn("LD_PRELOAD was taken", process.stderr)
+
+    def test_another_aon_run_with_a_directory_of_its_own(self):
+        """What it started is there, and not said to be linked statically, as aon-run is."""
+        inner = self.folder / "inner"
+        program = ["aon-run", "-o", inner, *self.worker("calls", 5)]
+        process = run(["aon-run", "-o", self.output, *program])
+        self.assert_exit(process)
+        self.assertTrue(ledger(inner)["ranks"])
+        self.assertIn("or another aon-run below it wrote a directory of its own", process.stderr)
+        self.assertNotIn("statically", process.stderr)
 
     def test_shell(self):
         script = "echo out; echo err >&2; (exit 3); echo $?; true | cat; exit 5"

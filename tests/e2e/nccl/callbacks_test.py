@@ -444,11 +444,30 @@ class Oddities(PluginTestCase):
         self.assertIn("no such level", ring.providers[-1][2])
         self.assertEqual(len(operations(ring)), 1)
 
+    def test_all_that_went_wrong_is_told(self):
+        """A level that this NCCL does not have, members it does not tell, no plugin to chain to,
+        and what got lost: one does not hide the other."""
+        ring = self.ring_of("crowd", 1, AON_NCCL_LEVEL="gpu", AON_NCCL_CHAIN="/nowhere.so")
+        state, _, reason, remedy = ring.providers[-1]
+        self.assertEqual(state, DEGRADED)
+        for part in ("level api is used", "does not say who is in a communicator",
+                     "AON_NCCL_CHAIN: /nowhere.so", "6 operations are not recorded"):  # fmt: skip
+            self.assertIn(part, reason)
+        for part in ("the path of a profiler plugin", "destroy communicators"):
+            self.assertIn(part, remedy)
+        self.assertEqual(remedy.count("NCCL 2.27 or later"), 1)
+
+    def test_off_stays_off_whatever_else_is_told(self):
+        ring = self.ring_of("allreduce", 7, AON_NCCL_LEVEL="off", AON_NCCL_CHAIN="/nowhere.so")
+        state, _, reason, _ = ring.providers[-1]
+        self.assertEqual(state, 0)
+        self.assertIn("AON_NCCL_CHAIN: /nowhere.so", reason)
+
     def test_off_is_off(self):
         ring = self.ring_of("allreduce", 7, AON_NCCL_LEVEL="off")
         self.assertEqual(operations(ring), [])
         self.assertEqual(ring.providers, [(0, "nccl", "AON_NCCL_LEVEL is off",
-                                           "unset AON_NCCL_LEVEL")])  # fmt: skip
+                                           "another --nccl-level or AON_NCCL_LEVEL")])  # fmt: skip
 
 
 if __name__ == "__main__":

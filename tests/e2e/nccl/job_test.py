@@ -293,6 +293,11 @@ class Job(PluginTestCase):
         steps = [(c["from"], c["to"], c["rank"]) for c in changes]
         self.assertEqual(steps[:3], [("step", "net", 0), ("net", "gpu", 0), ("gpu", "api", 0)])
         self.assertGreaterEqual(document["budget"]["mode_changes"], 3)
+        told = document["ranks"][0]["providers"]["nccl"]
+        self.assertEqual(
+            (told["state"], told["reason"], told["remedy"]),
+            ("degraded", "the budget lowered the level from step to api, for a time or to the end",
+             "a larger --budget or a lower --nccl-level"))  # fmt: skip
         with h5py.File(output / "profile.h5") as file:
             told = sorted(rows(table(file, "nccl/operations")), key=lambda row: row["call"])
         self.assertEqual(len(told), 6000)

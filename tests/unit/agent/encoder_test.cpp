@@ -142,6 +142,13 @@ TEST_F(EncoderTest, counts_what_a_full_disk_takes_and_goes_on) {
   EXPECT_EQ(job.nodes[0].processes.at(0).streams.at({1, 0}).committed, 700u);
 }
 
+TEST_F(EncoderTest, knows_that_free_space_does_not_help_where_writing_is_forbidden) {
+  EXPECT_EQ(std::string(disk_remedy(EDQUOT)), disk_remedy(ENOSPC));
+  EXPECT_EQ(std::string(disk_remedy(EROFS)), disk_remedy(EACCES));
+  EXPECT_EQ(std::string(disk_remedy(EACCES)),
+            "make the job directory writable, or set --spool-dir");
+}
+
 TEST_F(EncoderTest, keeps_the_newest_while_the_disk_is_full) {
   settings_.limits.kept_bytes = 4096;
   restart();

@@ -198,6 +198,14 @@ TEST_F(NcclOperationsOfMany, up_to_the_limit_all_have_rows) {
   EXPECT_EQ(left_out_text(table), "");
 }
 
+TEST_F(NcclOperationsOfMany, take_no_memory_beyond_the_limit) {
+  OperationTable table(&model_);
+  for (const Group& group : model_.groups) {
+    feed(&table, group, kMaxOperationRows);
+    EXPECT_LE(table.rows().capacity(), kMaxOperationRows + 1);
+  }
+}
+
 TEST_F(NcclOperationsOfMany, that_never_ended_are_not_thinned_out) {
   OperationTable table(&model_);
   for (const Group& group : model_.groups) {

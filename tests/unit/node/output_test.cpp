@@ -94,5 +94,15 @@ TEST(NodeState, joins_reasons_and_tells_each_remedy_once) {
   EXPECT_EQ(state.remedy, "chmod");
 }
 
+TEST(StateText, says_first_what_is_wrong) {
+  StateText state;
+  state.add(AON_STATE_ON, "GPU 0", "");
+  state.add(AON_STATE_DEGRADED, "GPU 1: lost", "");
+  state.add(AON_STATE_ON, "GPU 2", "");
+  state.add(AON_STATE_DEGRADED, "GPU 3: lost", "");
+  EXPECT_EQ(state.reason, "GPU 1: lost; GPU 3: lost; GPU 0; GPU 2");
+  EXPECT_EQ(state.state, AON_STATE_DEGRADED);
+}
+
 }  // namespace
 }  // namespace aon::node

@@ -72,8 +72,8 @@ TEST(NvmlFaults, the_share_of_readings_that_failed_is_told) {
   }
   EXPECT_EQ(told(faults).state, AON_STATE_DEGRADED);
   EXPECT_EQ(told(faults).reason,
-            "NVLink: 1 % of the readings failed (unknown error, NVML error 999); power of GPU 1: "
-            "30 % of the readings failed (timeout, NVML error 10)");
+            "power of GPU 1: 30 % of the readings failed (timeout, NVML error 10); NVLink: 1 % of "
+            "the readings failed (unknown error, NVML error 999)");
 }
 
 TEST(NvmlFaults, a_few_readings_that_failed_are_no_fault) {

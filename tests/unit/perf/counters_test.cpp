@@ -92,6 +92,18 @@ TEST_F(Counters, forgive_a_thread_that_has_ended) {
   EXPECT_EQ(fake.open.size(), 2u);
 }
 
+/// Linux 6.18 says ENODEV of a group whose first event went with its thread.
+TEST_F(Counters, forgive_a_thread_that_ends_between_two_events) {
+  const EventType& instructions = event_types()[7];
+  fake.refuse = [&](const perf_event_attr& attr, pid_t pid) {
+    return pid == 8 && attr.config == instructions.config ? -ENODEV : 0;
+  };
+  CounterGroup group = group_of({&cycles(), &instructions});
+  EXPECT_EQ(open(&group, {7, 8}), 0);
+  EXPECT_EQ(group.events()[1].error_number, 0);
+  EXPECT_EQ(fake.open.size(), 3u);
+}
+
 TEST_F(Counters, report_the_first_other_error) {
   fake.refuse = [](const perf_event_attr&, pid_t pid) { return pid == 8 ? -EMFILE : 0; };
   CounterGroup counter = make();

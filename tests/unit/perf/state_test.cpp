@@ -91,6 +91,15 @@ TEST(PerfState, is_off_for_a_process_that_ended_first) {
   EXPECT_THAT(state.reason, HasSubstr("ended before"));
 }
 
+TEST(PerfState, does_not_blame_the_machine_for_a_process_that_ended_first) {
+  OpenProblems problems;
+  problems.nothing_opened = true;
+  const StateText state = state_with(1, no_pmu, problems);
+  EXPECT_EQ(state.state, AON_STATE_OFF);
+  EXPECT_EQ(state.reason, "the process ended before it could be watched");
+  EXPECT_THAT(state.remedy, IsEmpty());
+}
+
 TEST(PerfState, has_a_reason_for_every_error) {
   for (int error_number = 1; error_number < 134; ++error_number) {
     EXPECT_THAT(explain(error_number, true, 2).reason, Not(IsEmpty())) << error_number;

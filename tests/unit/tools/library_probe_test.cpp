@@ -17,8 +17,10 @@ TEST(LibraryProbe, takes_the_first_that_loads) {
 
 TEST(LibraryProbe, calls_the_version_function) {
   // Any function without arguments that gives a positive number will do.
-  EXPECT_GT(probe_library({"libc.so.6"}, "getpid").version, 0u);
-  EXPECT_EQ(probe_library({"libc.so.6"}, "no_such_function").version, 0u);
+  EXPECT_GT(probe_library({"libc.so.6"}, {"getpid"}).version, 0u);
+  EXPECT_EQ(probe_library({"libc.so.6"}, {"no_such_function"}).version, 0u);
+  // int f(int* version), 0 on success: pipe() is one that has the first descriptor for it.
+  EXPECT_GT(probe_library({"libc.so.6"}, {"pipe", VersionFunction::kFills}).version, 0u);
 }
 
 TEST(LibraryProbe, finds_nothing_without_a_problem) {
@@ -32,6 +34,32 @@ TEST(LibraryProbe, outlives_a_library_that_ends_its_process) {
   EXPECT_EQ(broken.name, "");
   EXPECT_NE(broken.problem.find("Segmentation fault"), std::string::npos) << broken.problem;
   EXPECT_NE(broken.problem.find(BROKEN_LIBRARY), std::string::npos) << broken.problem;
+}
+
+TEST(NcclCheck, says_what_its_version_tells) {
+  LibraryProbe library;
+  EXPECT_EQ(check_nccl(library).ability, Ability::kNo);
+  library.name = "libnccl.so.2";
+  library.version = 22809;
+  EXPECT_EQ(check_nccl(library).ability, Ability::kYes);
+  EXPECT_EQ(check_nccl(library).detail, "libnccl.so.2, 2.28.9");
+  library.version = 22602;
+  EXPECT_EQ(check_nccl(library).ability, Ability::kLimited);
+  EXPECT_NE(check_nccl(library).detail.find("2.26.2: no times on the GPU"), std::string::npos);
+  EXPECT_EQ(check_nccl(library).remedy, "NCCL 2.27 or later");
+  library.version = 22205;
+  EXPECT_EQ(check_nccl(library).ability, Ability::kLimited);
+  EXPECT_NE(check_nccl(library).detail.find("2.22.5: takes no profiler"), std::string::npos);
+  library.version = 0;
+  EXPECT_EQ(check_nccl(library).detail, "libnccl.so.2");
+}
+
+TEST(DriverCheck, says_for_which_cuda_it_is) {
+  LibraryProbe library;
+  EXPECT_EQ(check_cuda_driver(library).ability, Ability::kNo);
+  library.name = "libcuda.so.1";
+  library.version = 13010;
+  EXPECT_EQ(check_cuda_driver(library).detail, "libcuda.so.1, for CUDA up to 13.1");
 }
 
 TEST(CuptiCheck, tells_a_wrong_path_and_restricted_counters_both) {
