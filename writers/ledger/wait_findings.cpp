@@ -35,6 +35,8 @@ std::string hole_text(Hole hole, uint64_t count) {
       return processes + "received messages between a matched probe and its receive";
     case Hole::kThreads:
       return "several threads of a process use the same communicator and tag";
+    case Hole::kWorlds:
+      return "communicators have spawned or connected processes";
   }
   return "";
 }

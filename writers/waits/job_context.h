@@ -119,6 +119,9 @@ class JobContext : public WaitContext {
   size_t member_count(const Member& member) const override {
     return count_members(member.communicator, member.meeting, member.object());
   }
+  bool is_of_worlds(uint32_t communicator) const override {
+    return model_.communicators[communicator].is_of_worlds;
+  }
   uint32_t first_group_count(uint32_t communicator) const override {
     return model_.communicators[communicator].first_group_count;
   }

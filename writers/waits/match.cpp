@@ -388,7 +388,11 @@ Status match_one_collective(std::span<Member> members, const WaitContext& contex
   const Groups groups = divide(members, context.first_group_count(members.front().communicator));
   if (!is_whole(members, groups, context)) {
     ++summary->incomplete_count;
-    if (members.front().is_of_some) ++summary->of_some_count;
+    if (members.front().is_of_some) {
+      ++summary->of_some_count;
+    } else if (context.is_of_worlds(members.front().communicator)) {
+      ++summary->holes[Hole::kWorlds];
+    }
     return {};
   }
   const std::optional<WaitKind> kind = kind_of(members.front());

@@ -118,6 +118,7 @@ class WaitContext {
   virtual uint32_t group(uint32_t location) const = 0;  ///< index in Model::groups
   /// How many members the collective of `member` has; 0 where such ones cannot be matched.
   virtual size_t member_count(const Member& member) const = 0;
+  virtual bool is_of_worlds(uint32_t communicator) const = 0;
   /// Of an inter-communicator: the ranks of its first group; 0: it is none.
   virtual uint32_t first_group_count(uint32_t communicator) const = 0;
   /// Whose data the member of that rank gets in neighbourhood collectives; null: not known.

@@ -126,10 +126,11 @@ enum class Hole : uint8_t {
   kReceive,  ///< freed, or not seen to complete
   kProbe,    ///< a message was taken out while others were received
   kThreads,  ///< another thread of the process has posted there, too
+  kWorlds,   ///< not of a process: the communicator has those of several worlds
 };
-constexpr size_t kHoleCount = 6;
+constexpr size_t kHoleCount = 7;
 
-/// How many processes have one; of kThreads: how often that left something out.
+/// How many processes have one; of the last two: how often that left something out.
 struct Holes {
   uint64_t counts[kHoleCount] = {};
   uint64_t& operator[](Hole hole) { return counts[static_cast<size_t>(hole)]; }

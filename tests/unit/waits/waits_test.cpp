@@ -170,6 +170,7 @@ TEST(Waits, nobody_knows_who_is_late_in_another_world) {
                                               Rank().call(kCollective, 40, 42, barrier)});
   EXPECT_TRUE(summary.rows.empty());
   EXPECT_EQ(summary.incomplete_count, 1u);
+  EXPECT_EQ(summary.holes[Hole::kWorlds], 1u);
 }
 
 TEST(Waits, what_is_received_outside_of_a_call_has_not_waited) {

@@ -228,6 +228,12 @@ TEST_F(FindingsOfRanks, why_little_is_known_of_waiting_is_told) {
   EXPECT_THAT(
       lines({5, 5, 5, 5}),
       HasSubstr(known + "several threads of a process use the same communicator and tag\n"));
+  waits_.holes[Hole::kThreads] = 0;
+  waits_.holes[Hole::kWorlds] = 1;
+  EXPECT_THAT(lines({5, 5, 5, 5}),
+              HasSubstr(known + "communicators have spawned or connected processes\n"));
+  waits_.holes[Hole::kThreads] = 1;
+  waits_.holes[Hole::kWorlds] = 0;
   waits_.holes[Hole::kFailure] = 1;
   waits_.holes[Hole::kLoss] = 3;
   EXPECT_THAT(
