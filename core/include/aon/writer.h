@@ -231,12 +231,20 @@ constexpr uint32_t kFirstPlan = 0xffffffffu;
   return count;
 }
 
+/// Of a thread's calls of a sampled site beyond so many, one in kThinning of those is timed that
+/// would be: by then a thousand have been at the usual period.
+constexpr uint64_t kManyCalls = 65536;
+constexpr uint32_t kThinning = 8;
+
 /// Whether call number `count` of a sampled site is timed: returns its weight or kForward. Spread
 /// evenly by the golden ratio (Weyl's sequence), so that no period of the program hides from it.
 [[gnu::always_inline]] inline uint32_t sample_call(uint64_t count, uint32_t mode) {
   const uint32_t period = mode - kModeSample + 1;
   const uint32_t point = static_cast<uint32_t>(count) * 0x9e3779b1u;
-  return (uint64_t{point} * period) >> 32 == 0 ? period : kForward;
+  if (AON_LIKELY((uint64_t{point} * period) >> 32 != 0)) return kForward;
+  if (count < kManyCalls) return period;
+  const uint32_t thinned = period * kThinning;
+  return (uint64_t{point} * thinned) >> 32 == 0 ? thinned : kForward;
 }
 
 /// Decides about a call whose writer has counters, and counts it. `untimed` is the plan of one that

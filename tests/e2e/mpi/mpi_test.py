@@ -187,7 +187,7 @@ class Requests(MpiTest):
         for file in ranks.values():
             for name in POLLS & set(file.counters()):
                 sampled = [r for r in file.calls(name) if r.flags & rf.SAMPLED]
-                self.assertTrue(all(r.a64 == 64 for r in sampled))
+                self.assertLessEqual({r.a64 for r in sampled}, {64, 512})
                 self.assertLess(len(sampled), 3 + file.counters()[name] / 32)
 
 
