@@ -40,7 +40,7 @@ class SortedStore {
   Status add(const Item& item) {
     if (!failure_) return failure_;
     is_sorted_ = false;
-    items_.reserve(memory_items_);  // pages that are not used yet are not there
+    if (items_.size() == items_.capacity()) grow();
     items_.push_back(item);
     if (items_.size() < memory_items_) return {};
     Status status = write_run();
@@ -154,6 +154,13 @@ class SortedStore {
     uint64_t offset;
     uint64_t count;
   };
+
+  /// Doubled, and soon to the limit: a copy of much would take half as much memory again.
+  void grow() {
+    constexpr size_t kFirstItems = 64;
+    const size_t doubled = std::max(2 * items_.size(), kFirstItems);
+    items_.reserve(doubled < memory_items_ / 4 ? doubled : memory_items_);
+  }
 
   /// Not every file system has files without a name from the start.
   UniqueFd open_file() const {
