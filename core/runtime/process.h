@@ -101,8 +101,8 @@ uint32_t chunk_index(Process& p, const ChunkHeader* chunk);
 /// Thread: any.   Signal: safe.
 uint32_t take_chunk(Process& p);
 
-/// Wakes the agent if it sleeps. Thread: any.   Signal: safe.   Cost: a system call, at most once in
-/// a sleep of the agent.
+/// Wakes the agent if it sleeps.
+/// Thread: any.   Signal: safe.   Cost: a system call, at most once in a sleep of the agent.
 void ring_bell(Process& p);
 
 /// Brings a context that was left by longjmp back to what the reader sees.

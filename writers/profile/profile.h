@@ -14,9 +14,10 @@
 /// A sampled call stands for `weight` calls in every sum and in the histogram: those are estimates,
 /// unbiased while the calls that were timed are like the others. In times the others stand for no
 /// more than has passed since the last sampled call of the region, of which one such interval is
-/// carried on: else one that was interrupted for 4 ms would stand for seconds. A call that is open at the end
-/// counts with the time up to there. A region whose end was lost (EventKind::kCut) counts, but has
-/// no time. A range (ValueType::kRangeEnd) counts where it ends, without exclusive time.
+/// carried on: else one that was interrupted for 4 ms would stand for seconds. A call that is open
+/// at the end counts with the time up to there. A region whose end was lost (EventKind::kCut)
+/// counts, but has no time. A range (ValueType::kRangeEnd) counts where it ends, without exclusive
+/// time.
 ///
 /// Thread: one.   Cost: about 5 ns per event, no hashing; memory grows with the regions of one
 /// location, not with events.

@@ -69,7 +69,10 @@ class StepsTestCase(TestCase):
 
 
 class Heat(StepsTestCase):
-    ARGUMENTS = ("--size", 768, "--steps", 100, "--check", 10, "--slow-rank", 2, "--slow-factor", 16)
+    ARGUMENTS = (
+        *("--size", 768, "--steps", 100, "--check", 10),
+        *("--slow-rank", 2, "--slow-factor", 16),
+    )
 
     def assert_slow_rank(self, document):
         steps = document["steps"]
