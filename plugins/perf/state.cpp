@@ -88,6 +88,19 @@ size_t count_hardware(const Availability& availability) {
                     [](const ProbedEvent& event) { return is_hardware(*event.type); }));
 }
 
+Obstacle unknown_name() {
+  return {"no event of this machine has such a name", "aon-run --events names near ones"};
+}
+
+/// Nothing is known of the machine then, but of what was asked for.
+StateText ended_before(const std::string& unknown_names) {
+  const std::string reason = "the process ended before it could be watched";
+  if (unknown_names.empty()) return {AON_STATE_OFF, reason, ""};
+  const Obstacle unknown = unknown_name();
+  return {AON_STATE_OFF, reason + "; " + unknown.reason + " (not counted: " + unknown_names + ")",
+          unknown.remedy};
+}
+
 bool is_in_proc(const Kernel& kernel, const EventType& type) {
   if (type.type != PERF_TYPE_SOFTWARE) return false;
   TaskCounts counts{};
@@ -132,13 +145,11 @@ StateText state_of(const Availability& availability, const OpenProblems& problem
     reasons.add({"more than " + std::to_string(kMaxTasks) + " threads when it attached", ""},
                 "the threads beyond");
   }
-  if (!availability.unknown_names.empty()) {
-    reasons.add({"no event of this machine has such a name", "aon-run --events names near ones"},
-                availability.unknown_names.c_str());
-  }
+  if (!availability.unknown_names.empty())
+    reasons.add(unknown_name(), availability.unknown_names.c_str());
   // What there is could not be opened, and no error was told: the process was not there.
   if (any_available && problems.nothing_opened && problems.errors.empty())
-    return {AON_STATE_OFF, "the process ended before it could be watched", ""};
+    return ended_before(availability.unknown_names);
   StateText state{AON_STATE_ON, reasons.reason(), reasons.remedy()};
   if (!any_available || problems.nothing_opened) {
     state.state = AON_STATE_OFF;

@@ -100,6 +100,20 @@ TEST(PerfState, does_not_blame_the_machine_for_a_process_that_ended_first) {
   EXPECT_THAT(state.remedy, IsEmpty());
 }
 
+TEST(PerfState, names_wrong_events_also_of_a_process_that_ended_first) {
+  fake = {};
+  fake.refuse = allow;
+  Availability availability = probe_all(fake_kernel());
+  availability.unknown_names = "cicles";
+  OpenProblems problems;
+  problems.nothing_opened = true;
+  const StateText state = state_of(availability, problems);
+  EXPECT_EQ(state.state, AON_STATE_OFF);
+  EXPECT_THAT(state.reason, HasSubstr("no event of this machine has such a name"));
+  EXPECT_THAT(state.reason, HasSubstr("(not counted: cicles)"));
+  EXPECT_EQ(state.remedy, "aon-run --events names near ones");
+}
+
 TEST(PerfState, has_a_reason_for_every_error) {
   for (int error_number = 1; error_number < 134; ++error_number) {
     EXPECT_THAT(explain(error_number, true, 2).reason, Not(IsEmpty())) << error_number;
