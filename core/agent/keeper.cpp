@@ -282,6 +282,8 @@ int Keeper::run() {
   decide_span(&state_, kAtTheEnd);
   const AssembleOutcome outcome =
       exit_code == 0 ? finish() : AssembleOutcome{false, "the agent could not write its spool"};
+  // Who waited may finish it anew, or use its folder again, as soon as he is told.
+  if (!transfer_.has_guests()) lease_.release();
   answer_waiters(outcome);
   serve_guests();
   transfer_.stop();
