@@ -30,7 +30,7 @@ constexpr double kSingleNs = 2;
 constexpr double kAgentRecordNs = 50;
 /// Four counters at both ends of a call, by the figures that are published for rdpmc.
 constexpr double kCountersNs = 300;
-/// Counting a call; most of those are polls, which copy the requests that they are given: 2 to 4 ns.
+/// Counting a call; most of those are polls, which copy the requests they are given: 2 to 4 ns.
 constexpr double kCountedNs = 4;
 
 std::chrono::nanoseconds until_beat() {
