@@ -7,7 +7,7 @@
 ///     housekeeping thread     clocks, usage, budget, providers
 ///     two of core/cluster     pings of other nodes' agents, where the launch has any
 ///
-/// Cost: asleep, 10 to 200 wake-ups a second.
+/// Cost: asleep, 10 to 200 wake-ups a second, and one for each time that a burst wakes it.
 #pragma once
 
 #include <vector>

@@ -66,7 +66,9 @@ enum SiteMode : uint32_t {
   kModeUndefined = 0,  ///< the first call defines the region and stores its default mode
   kModeFull = 1,       ///< every call is recorded
   kModeCount = 2,      ///< counted exactly, never timed
-  kModeSample = 16,    ///< and above: counted exactly, one in `mode - kModeSample + 1` calls timed
+  /// And above: counted exactly, one in `mode - kModeSample + 1` calls timed, of very many fewer
+  /// (sample_call() in aon/writer.h).
+  kModeSample = 16,
   kModeOff = 1 << 30,  ///< and above: forwarded only
 };
 /// Set beside the mode while the application has paused the recording (MPI_Pcontrol(0)). The
