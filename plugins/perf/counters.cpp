@@ -64,10 +64,15 @@ CounterGroup::CounterGroup(const Kernel& kernel, std::vector<Event> events)
       readings_(events_.size()),
       words_(kGroupHeaderWords + events_.size()) {}
 
-CounterGroup::~CounterGroup() {
+CounterGroup::~CounterGroup() { close(); }
+
+void CounterGroup::close() {
   for (const Task& task : tasks_) {
     for (const Member& member : task) kernel_->close_event(member.fd);
   }
+  tasks_.clear();
+  totals_.assign(events_.size(), {});
+  for (Event& event : events_) event.is_open = false;
 }
 
 CounterGroup::CounterGroup(CounterGroup&& other) noexcept

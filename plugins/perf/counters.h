@@ -70,6 +70,8 @@ class CounterGroup {
 
   /// Opens all events on every task. With an error some threads may be counted all the same.
   void open(std::span<const pid_t> tasks);
+  /// Totals are 0 again: open() begins anew.
+  void close();
 
   /// Totals now, by event; nothing of those of which no thread has run long enough to be scaled
   /// since the last time. Valid until the next call.

@@ -28,6 +28,7 @@ void ProcCounter::update(bool is_baseline) {
     total_.context_switches +=
         now.context_switches - std::min(now.context_switches, base.context_switches);
     total_.migrations += now.migrations - std::min(now.migrations, base.migrations);
+    total_.has_migrations |= now.has_migrations;
   }
   last_ = std::move(seen);
 }

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "perf/chosen.h"
+#include "perf/cost.h"
 #include "perf/session.h"
 
 struct aon_provider {
@@ -28,7 +29,9 @@ aon_status start(aon_core* core, const aon_core_api* api, aon_host, const char* 
   const aon::perf::StateText state = aon::perf::state_of(availability, {});
   api->set_state(core, AON_PROCESS_NODE, state.state, state.reason.c_str(), state.remedy.c_str());
   if (state.state == AON_STATE_OFF) return AON_UNAVAILABLE;
-  *self = new aon_provider{std::move(events), {core, api, kernel, std::move(availability)}};
+  *self = new aon_provider{
+      std::move(events),
+      {core, api, kernel, std::move(availability), aon::perf::switch_cost_ns(kernel)}};
   return AON_OK;
 }
 
@@ -58,4 +61,5 @@ extern "C" const aon_provider_api aon_provider_v1 = {
     .process_ended = process_ended,
     .tick = tick,
     .message = nullptr,
+    .throttle = [](aon_provider* p, uint32_t divisor) { p->session.throttle(divisor); },
 };

@@ -1,17 +1,67 @@
 #include "perf/session.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "perf/cost.h"
+
 namespace aon::perf {
+namespace {
+
+bool is_software(const EventType& type, uint64_t config) {
+  return type.type == PERF_TYPE_SOFTWARE && type.config == config;
+}
+
+/// What need not be counted: a page fault is a minor or a major one, and software events of a
+/// thread run while it does.
+std::optional<Reading> derive(const EventType& type, const CounterGroup& counters,
+                              std::span<const std::optional<Reading>> readings) {
+  std::optional<Reading> sum;
+  for (size_t i = 0; i < readings.size(); ++i) {
+    if (!readings[i]) continue;
+    const uint64_t config = counters.events()[i].type->config;
+    if (type.config == PERF_COUNT_SW_TASK_CLOCK) {
+      return Reading{static_cast<double>(readings[i]->running_ns), readings[i]->enabled_ns,
+                     readings[i]->running_ns};
+    }
+    if (config != PERF_COUNT_SW_PAGE_FAULTS_MIN && config != PERF_COUNT_SW_PAGE_FAULTS_MAJ)
+      continue;
+    if (!sum) sum = Reading{0, readings[i]->enabled_ns, readings[i]->running_ns};
+    sum->value += readings[i]->value;
+  }
+  return sum;
+}
+
+}  // namespace
 
 void Session::process_started(uint32_t process_number, pid_t pid) {
   Process process;
+  process.pid = pid;
   OpenProblems problems = open_counters(process_number, pid, process);
   open_proc(process_number, pid, process);
-  problems.nothing_opened = process.metrics.empty() && process.proc_metrics.empty();
-  const StateText state = state_of(availability_, problems);
-  api_->set_state(core_, process_number, state.state, state.reason.c_str(), state.remedy.c_str());
+  problems.nothing_opened = process.groups.empty() && process.proc_metrics.empty();
+  process.state = state_of(availability_, problems);
+  report(process_number, process);
   if (!problems.nothing_opened) processes_.insert_or_assign(process_number, std::move(process));
+}
+
+/// What the kernel's counting would cost it is told with it.
+void Session::report(uint32_t process_number, const Process& process) {
+  StateText state = process.state;
+  const auto add = [](std::string* text, const std::string& more) {
+    *text += (text->empty() ? "" : "; ") + more;
+  };
+  if (process.stand_in || process.has_missed) {
+    add(&state.reason,
+        std::string(process.stand_in ? "counted from /proc once a second: " : "") +
+            "the kernel's counting cost more than the budget at its context switches and faults");
+  }
+  if (process.has_missed) state.reason += " (not counted for a time: hardware events)";
+  if (process.stand_in || process.has_missed) {
+    state.state = AON_STATE_DEGRADED;
+    add(&state.remedy, "a larger --budget");
+  }
+  api_->set_state(core_, process_number, state.state, state.reason.c_str(), state.remedy.c_str());
 }
 
 OpenProblems Session::open_counters(uint32_t process_number, pid_t pid, Process& process) {
@@ -19,16 +69,43 @@ OpenProblems Session::open_counters(uint32_t process_number, pid_t pid, Process&
   std::vector<pid_t> tasks = kernel_.list_tasks(pid);
   problems.tasks_left_out = tasks.size() > kMaxTasks;
   if (problems.tasks_left_out) tasks.resize(kMaxTasks);
-  for (CounterGroup& group : make_groups()) {
-    group.open(tasks);
-    Metrics metrics{std::move(group), {}};
-    for (const CounterGroup::Event& event : metrics.counters.events()) {
+  for (CounterGroup& counters : make_groups()) {
+    counters.open(tasks);
+    Group group{std::move(counters)};
+    for (const CounterGroup::Event& event : group.counters.events()) {
       if (event.error_number != 0) problems.errors.push_back({event.type, event.error_number});
-      metrics.ids.push_back(event.is_open ? define(process_number, *event.type) : AON_NO_ID);
+      group.metrics.push_back(
+          {event.type, event.is_open ? define(process_number, *event.type) : AON_NO_ID});
     }
-    if (metrics.counters.is_open()) process.metrics.push_back(std::move(metrics));
+    if (group.metrics.size() > 1) add_derived(process_number, group, problems);
+    if (group.counters.is_open()) process.groups.push_back(std::move(group));
   }
   return problems;
+}
+
+/// Each event that is counted costs the process something at its context switches and faults.
+bool Session::follows_from_others(const ProbedEvent& event) const {
+  const auto is_counted = [&](uint64_t config) {
+    return std::any_of(availability_.events.begin(), availability_.events.end(),
+                       [&](const ProbedEvent& other) {
+                         return other.how.available && is_software(*other.type, config);
+                       });
+  };
+  if (!availability_.has_groups || event.type->type != PERF_TYPE_SOFTWARE) return false;
+  if (!is_counted(PERF_COUNT_SW_PAGE_FAULTS_MIN) || !is_counted(PERF_COUNT_SW_PAGE_FAULTS_MAJ))
+    return false;
+  return event.type->config == PERF_COUNT_SW_TASK_CLOCK ||
+         event.type->config == PERF_COUNT_SW_PAGE_FAULTS;
+}
+
+void Session::add_derived(uint32_t process_number, Group& group, OpenProblems& problems) {
+  const CounterGroup::Event& first = group.counters.events().front();
+  for (const ProbedEvent& event : availability_.events) {
+    if (!event.how.available || !follows_from_others(event)) continue;
+    if (first.error_number != 0) problems.errors.push_back({event.type, first.error_number});
+    group.metrics.push_back(
+        {event.type, first.is_open ? define(process_number, *event.type) : AON_NO_ID});
+  }
 }
 
 /// Those of software together, where the kernel can.
@@ -36,7 +113,7 @@ std::vector<CounterGroup> Session::make_groups() const {
   std::vector<CounterGroup::Event> together;
   std::vector<CounterGroup> groups;
   for (const ProbedEvent& event : availability_.events) {
-    if (!event.how.available) continue;
+    if (!event.how.available || follows_from_others(event)) continue;
     if (availability_.has_groups && !is_hardware(*event.type)) {
       together.push_back({event.type, event.how});
     } else {
@@ -56,9 +133,10 @@ void Session::open_proc(uint32_t process_number, pid_t pid, Process& process) {
     }
     const uint32_t id = define(process_number, *event.type);
     if (id == AON_NO_ID) continue;
-    const bool is_switches = event.type->config == PERF_COUNT_SW_CONTEXT_SWITCHES;
-    process.proc_metrics.push_back(
-        {is_switches ? &TaskCounts::context_switches : &TaskCounts::migrations, id});
+    process.proc_metrics.push_back({is_software(*event.type, PERF_COUNT_SW_CONTEXT_SWITCHES)
+                                        ? &TaskCounts::context_switches
+                                        : &TaskCounts::migrations,
+                                    id});
   }
 }
 
@@ -68,27 +146,123 @@ uint32_t Session::define(uint32_t process_number, const EventType& type) {
 }
 
 void Session::sample(uint32_t process_number, Process& process, uint64_t now_ticks) {
-  for (Metrics& metrics : process.metrics) {
-    const std::span<const std::optional<Reading>> readings = metrics.counters.read();
-    for (size_t i = 0; i < readings.size(); ++i) {
-      if (!readings[i] || metrics.ids[i] == AON_NO_ID) continue;
-      api_->sample(core_, process_number, metrics.ids[i], now_ticks, readings[i]->value,
-                   readings[i]->enabled_ns, readings[i]->running_ns);
+  if (!process.stand_in) sample_counters(process_number, process, now_ticks);
+  if ((process.proc || process.stand_in) && --process.ticks_to_proc <= 0) {
+    process.ticks_to_proc = kProcPeriodTicks;
+    if (process.stand_in) sample_stand_in(process_number, process, now_ticks);
+    if (process.proc) sample_proc(process_number, process, now_ticks);
+  }
+  if (--process.ticks_to_rate > 0) return;
+  process.ticks_to_rate = kProcPeriodTicks;
+  process.cost_rate = process.cost_ns - std::exchange(process.period_cost_ns, process.cost_ns);
+}
+
+void Session::sample_counters(uint32_t process_number, Process& process, uint64_t now_ticks) {
+  for (Group& group : process.groups) {
+    const std::span<const std::optional<Reading>> readings = group.counters.read();
+    for (size_t i = 0; i < group.metrics.size(); ++i) {
+      const std::optional<Reading> reading =
+          i < readings.size() ? readings[i]
+                              : derive(*group.metrics[i].type, group.counters, readings);
+      if (reading) give(process_number, process, group.metrics[i], *reading, now_ticks);
     }
   }
-  if (!process.proc || --process.ticks_to_proc > 0) return;
-  process.ticks_to_proc = kProcPeriodTicks;
+}
+
+void Session::give(uint32_t process_number, Process& process, Metric& metric,
+                   const Reading& since_base, uint64_t now_ticks) {
+  if (metric.id == AON_NO_ID) return;
+  const double before = metric.total.value;
+  metric.total = {metric.base.value + since_base.value,
+                  metric.base.enabled_ns + since_base.enabled_ns,
+                  metric.base.running_ns + since_base.running_ns};
+  api_->sample(core_, process_number, metric.id, now_ticks, metric.total.value,
+               metric.total.enabled_ns, metric.total.running_ns);
+  const uint64_t price = price_ns(*metric.type);
+  if (price != 0 && metric.total.value > before)
+    charge(process, static_cast<uint64_t>(metric.total.value - before) * price);
+}
+
+/// What one more of an event cost the process.
+uint64_t Session::price_ns(const EventType& type) const {
+  if (is_software(type, PERF_COUNT_SW_CONTEXT_SWITCHES)) return switch_ns_;
+  return is_software(type, PERF_COUNT_SW_PAGE_FAULTS) ? kFaultNs : 0;
+}
+
+void Session::charge(Process& process, uint64_t cost_ns) {
+  process.cost_ns += cost_ns;
+  if (!process.stand_in && !process.groups.empty()) api_->add_cost(core_, cost_ns);
+}
+
+void Session::sample_proc(uint32_t process_number, Process& process, uint64_t now_ticks) {
   const TaskCounts counts = process.proc->read();
-  for (const ProcMetric& metric : process.proc_metrics) {
-    api_->sample(core_, process_number, metric.id, now_ticks,
-                 static_cast<double>(counts.*metric.count), 0, 0);
+  for (ProcMetric& metric : process.proc_metrics) {
+    const uint64_t count = counts.*metric.count;
+    api_->sample(core_, process_number, metric.id, now_ticks, static_cast<double>(count), 0, 0);
+    if (metric.count == &TaskCounts::context_switches)
+      charge(process, (count - std::exchange(metric.given, count)) * switch_ns_);
+  }
+}
+
+void Session::sample_stand_in(uint32_t process_number, Process& process, uint64_t now_ticks) {
+  if (!process.stand_in->read()) return;
+  for (Group& group : process.groups) {
+    for (Metric& metric : group.metrics) {
+      const std::optional<double> count = process.stand_in->count_of(*metric.type);
+      if (count) give(process_number, process, metric, {*count, 0, 0}, now_ticks);
+    }
+  }
+}
+
+void Session::leave(uint32_t process_number, Process& process) {
+  sample_counters(process_number, process, api_->now_ticks(core_));
+  process.stand_in.emplace(kernel_, process.pid);
+  for (Group& group : process.groups) {
+    for (Metric& metric : group.metrics) metric.base = metric.total;
+    for (const CounterGroup::Event& event : group.counters.events())
+      process.has_missed |= event.is_open && is_hardware(*event.type);
+    group.counters.close();
+  }
+  report(process_number, process);
+}
+
+void Session::take_back(uint32_t process_number, Process& process) {
+  sample_stand_in(process_number, process, api_->now_ticks(core_));
+  process.stand_in.reset();
+  std::vector<pid_t> tasks = kernel_.list_tasks(process.pid);
+  tasks.resize(std::min(tasks.size(), kMaxTasks));
+  for (Group& group : process.groups) {
+    for (Metric& metric : group.metrics) metric.base = metric.total;
+    group.counters.open(tasks);
+  }
+  report(process_number, process);
+}
+
+void Session::throttle(uint32_t divisor) {
+  std::vector<std::pair<uint64_t, uint32_t>> by_cost;  // with the process's number
+  uint64_t remaining = 0;
+  for (const auto& [number, process] : processes_) {
+    if (process.groups.empty()) continue;
+    by_cost.emplace_back(process.cost_rate, number);
+    remaining += process.cost_rate;
+  }
+  std::sort(by_cost.rbegin(), by_cost.rend());
+  const uint64_t allowed = divisor == 0 ? 0 : remaining / divisor;
+  for (const auto& [rate, number] : by_cost) {
+    Process& process = processes_.at(number);
+    const bool is_too_much = remaining > allowed && rate > 0;
+    if (is_too_much) remaining -= rate;
+    if (is_too_much && !process.stand_in) leave(number, process);
+    if (!is_too_much && process.stand_in) take_back(number, process);
   }
 }
 
 void Session::process_ended(uint32_t process_number) {
   const auto found = processes_.find(process_number);
   if (found == processes_.end()) return;
-  sample(process_number, found->second, api_->now_ticks(core_));
+  Process& process = found->second;
+  if (process.stand_in) process.ticks_to_proc = 0;
+  sample(process_number, process, api_->now_ticks(core_));
   processes_.erase(found);
 }
 

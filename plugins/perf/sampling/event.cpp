@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "perf/cost.h"
 #include "perf/sampling/ring.h"
 
 namespace aon::perf {
@@ -120,8 +121,7 @@ SamplingProbe probe_sampling(const Kernel& kernel, uint64_t rate_hz, const std::
 }
 
 uint64_t sample_cost_ns(const Kernel& kernel) {
-  const std::string flags = kernel.read_file("/proc/cpuinfo").substr(0, 16384);
-  return flags.find(" hypervisor") != std::string::npos ? kVirtualSampleNs : kSampleNs;
+  return is_virtual_machine(kernel) ? kVirtualSampleNs : kSampleNs;
 }
 
 }  // namespace aon::perf

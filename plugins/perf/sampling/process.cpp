@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -85,7 +86,8 @@ void SampledProcess::close_thread(Thread* thread) {
 }
 
 int SampledProcess::open_thread(pid_t tid, uint64_t rate_hz) {
-  if (threads_.count(tid) != 0) return 0;
+  const auto turns = turns_.find(tid);
+  if (threads_.count(tid) != 0 || (turns != turns_.end() && turns->second.is_left)) return 0;
   if (threads_.size() >= kMaxSampledThreads) return E2BIG;
   const int fd = host_.kernel->open_event(host_.event.attributes(rate_hz), tid, kNoGroup);
   if (fd < 0) return fd == -ESRCH ? 0 : -fd;  // it has ended
@@ -101,6 +103,62 @@ int SampledProcess::open_thread(pid_t tid, uint64_t rate_hz) {
   }
   host_.kernel->close_event(fd);
   return EPERM;
+}
+
+/// Times that a thread was given a CPU; 0 unknown.
+uint64_t SampledProcess::turns_of(pid_t tid) const {
+  const std::string text =
+      host_.kernel->read_file(proc_path(pid_, "task/" + std::to_string(tid) + "/schedstat"));
+  unsigned long long count = 0;
+  return sscanf(text.c_str(), "%*u %*u %llu", &count) == 1 ? count : 0;
+}
+
+uint64_t SampledProcess::count_switches() {
+  if (has_timers()) return 0;
+  const uint64_t now_ns = host_.kernel->now_ns();
+  const double seconds = static_cast<double>(now_ns - last_look_ns_) / kNsPerSecond;
+  last_look_ns_ = now_ns;
+  std::map<pid_t, Turns> seen;
+  uint64_t watched = 0;
+  for (const pid_t tid : host_.kernel->list_tasks(pid_)) {
+    Turns turns{turns_of(tid)};
+    const auto before = turns_.find(tid);
+    // A thread id that was given to a new thread begins anew.
+    if (before != turns_.end() && before->second.count <= turns.count) {
+      const uint64_t fresh = turns.count - before->second.count;
+      turns.per_second = static_cast<uint64_t>(static_cast<double>(fresh) / seconds);
+      turns.is_left = before->second.is_left;
+      if (threads_.count(tid) != 0) watched += fresh;
+    }
+    seen[tid] = turns;
+  }
+  turns_ = std::move(seen);
+  return watched;
+}
+
+std::vector<SampledProcess::Switching> SampledProcess::switching_threads() const {
+  std::vector<Switching> threads;
+  for (const auto& [tid, turns] : turns_) {
+    if (turns.per_second != 0 || turns.is_left) threads.push_back({tid, turns.per_second});
+  }
+  return threads;
+}
+
+void SampledProcess::leave(pid_t tid) {
+  turns_.at(tid).is_left = true;
+  most_left_ = std::max(most_left_, left_count());
+  const auto found = threads_.find(tid);
+  if (found == threads_.end()) return;
+  drain(&found->second);
+  close_thread(&found->second);
+  threads_.erase(found);
+}
+
+void SampledProcess::take_back(pid_t tid) { turns_.at(tid).is_left = false; }
+
+size_t SampledProcess::left_count() const {
+  return static_cast<size_t>(std::count_if(turns_.begin(), turns_.end(),
+                                           [](const auto& entry) { return entry.second.is_left; }));
 }
 
 void SampledProcess::scan(uint64_t rate_hz) {
@@ -122,9 +180,9 @@ void SampledProcess::scan(uint64_t rate_hz) {
     if (thread_error_ == 0) thread_error_ = error;
   }
   unwatched_count_ = std::max(unwatched_count_, unwatched_count);
-  // What a thread mapped before it was watched was told to nobody. After the rings: what is mapped
-  // in between is told twice, not never.
-  if (threads_.size() != before) read_maps();
+  // What a thread mapped while it was not watched was told to nobody. After the rings: what is
+  // mapped in between is told twice, not never.
+  if (threads_.size() != before || left_count() != 0) read_maps();
 }
 
 int SampledProcess::open(uint64_t rate_hz) {

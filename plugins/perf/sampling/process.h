@@ -2,6 +2,8 @@
 ///
 ///     tick: rings --> samples up to the last pair of clocks, by time --> call tree --> records
 ///           FORK records --> new threads;  EXIT records --> rings that are closed when empty
+/// Context switches of a watched thread are dearer (cost.h): threads that switch too often for the
+/// budget are left, and watched again when there is room.
 /// Where timers in the process take the place of rings, the agent has the stacks that they noted.
 ///
 /// Owner: Sampler.   Thread: the provider's.
@@ -50,9 +52,25 @@ class SampledProcess {
   void scan(uint64_t rate_hz);
   void set_rate(uint64_t rate_hz);
 
+  /// Looks how often each thread switched since the last look. Returns the sum of those watched.
+  /// Cost: 10 us a thread.
+  uint64_t count_switches();
+  /// A thread that can be left.
+  struct Switching {
+    pid_t tid;
+    uint64_t per_second;  ///< context switches between the last two looks
+  };
+  std::vector<Switching> switching_threads() const;
+  /// The thread is not watched from here on.
+  void leave(pid_t tid);
+  /// The next scan() watches it again.
+  void take_back(pid_t tid);
+
   /// At least one thread was.
   bool is_watched() const { return is_watched_; }
   uint64_t sample_count() const { return sample_count_; }
+  /// Threads that were left at one time, at most.
+  size_t most_left_threads() const { return most_left_; }
   /// What is less than it should be, for the ledger; empty: nothing.
   Obstacle shortfall() const;
 
@@ -61,6 +79,12 @@ class SampledProcess {
     int fd;
     SampleRing ring;
     bool has_ended = false;
+  };
+  /// Of /proc/PID/task/TID/schedstat: times that the thread was given a CPU.
+  struct Turns {
+    uint64_t count;
+    uint64_t per_second = 0;
+    bool is_left = false;
   };
   struct Sample {
     uint64_t time_ns;
@@ -71,6 +95,8 @@ class SampledProcess {
 
   int open_thread(pid_t tid, uint64_t rate_hz);
   void close_thread(Thread* thread);
+  uint64_t turns_of(pid_t tid) const;
+  size_t left_count() const;
   void drain(Thread* thread);
   void visit(const perf_event_header& header, std::span<const uint8_t> body);
   void take_sample(std::span<const uint8_t> body);
@@ -92,6 +118,9 @@ class SampledProcess {
   uint32_t process_;
   pid_t pid_;
   std::map<pid_t, Thread> threads_;
+  std::map<pid_t, Turns> turns_;  ///< of the threads that there are
+  uint64_t last_look_ns_ = 0;     ///< at them
+  size_t most_left_ = 0;
   std::set<pid_t> fresh_threads_;  ///< told of by a record
   std::set<pid_t> unnamed_;
   std::set<pid_t> named_;  ///< of those that timers sample

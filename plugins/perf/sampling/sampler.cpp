@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <vector>
+
+#include "perf/cost.h"
 
 namespace aon::perf {
 namespace {
 
 constexpr uint64_t kLowestRateHz = 1;
+constexpr uint64_t kDominance = 2;  ///< context switches are what costs: so many times the samples
 
 }  // namespace
 
@@ -16,6 +20,7 @@ Sampler::Sampler(const SamplingHost& host, Obstacle limits)
       limits_(std::move(limits)),
       rate_hz_(host_.event.rate_hz),
       cost_per_sample_ns_(sample_cost_ns(*host_.kernel)),
+      cost_per_switch_ns_(switch_cost_ns(*host_.kernel)),
       is_adopting_(host_.first_id >> (32 - kWorkerIdBits) > 1) {
   add_pair();
 }
@@ -43,6 +48,13 @@ void Sampler::report(uint32_t process, const SampledProcess& sampled) {
   if (obstacle.reason.empty() && adopted_.count(process) != 0) {
     obstacle = {"the agent's worker was killed: samples lack what happened until the next one ran",
                 ""};
+  }
+  const size_t left = sampled.most_left_threads();
+  if (obstacle.reason.empty() && left != 0) {
+    obstacle = {std::to_string(left) + (left == 1 ? " thread was" : " threads were") +
+                    " not sampled for a time: watching their context switches cost more than the "
+                    "budget",
+                "a larger --budget"};
   }
   if (obstacle.reason.empty() && rate_hz_ < host_.event.rate_hz) {
     obstacle = {"the budget lowered the rate from " + std::to_string(host_.event.rate_hz) + " to " +
@@ -75,8 +87,18 @@ void Sampler::process_started(uint32_t process, pid_t pid) {
   processes_[process] = std::move(sampled);
 }
 
-void Sampler::charge(uint64_t sample_count) {
-  host_.api->add_cost(host_.core, sample_count * cost_per_sample_ns_);
+void Sampler::charge_samples(uint64_t sample_count) {
+  const uint64_t cost_ns = sample_count * cost_per_sample_ns_;
+  fresh_sample_ns_ += cost_ns;
+  host_.api->add_cost(host_.core, cost_ns);
+}
+
+/// Once in kTicksPerScan ticks, a second.
+void Sampler::charge_switches() {
+  second_sample_ns_ = std::exchange(fresh_sample_ns_, 0) * host_.event.rate_hz / rate_hz_;
+  uint64_t switches = 0;
+  for (auto& [number, process] : processes_) switches += process->count_switches();
+  host_.api->add_cost(host_.core, switches * cost_per_switch_ns_);
 }
 
 void Sampler::process_ended(uint32_t process) {
@@ -85,7 +107,7 @@ void Sampler::process_ended(uint32_t process) {
   add_pair();
   const uint64_t before = found->second->sample_count();
   found->second->take(times_, true);
-  charge(found->second->sample_count() - before);
+  charge_samples(found->second->sample_count() - before);
   report(process, *found->second);
   processes_.erase(found);
   reported_.erase(process);
@@ -97,18 +119,63 @@ void Sampler::tick(uint64_t) {
   add_pair();
   const bool is_scan = --ticks_to_scan_ == 0;
   if (is_scan) ticks_to_scan_ = kTicksPerScan;
+  if (is_scan) charge_switches();
   for (auto& [number, process] : processes_) {
     const uint64_t before = process->sample_count();
     process->take(times_, false);
-    charge(process->sample_count() - before);
+    charge_samples(process->sample_count() - before);
     if (is_scan) process->scan(rate_hz_);
     if (is_scan) report(number, *process);
   }
 }
 
+/// Leaves those that switch most until the others cost no more than they may, and takes back those
+/// that need not be left. Returns ns a second that samples may cost at the rate asked for.
+uint64_t Sampler::leave_threads(uint32_t divisor) {
+  struct Candidate {
+    uint64_t cost_ns;
+    uint32_t process;
+    pid_t tid;
+  };
+  std::vector<Candidate> candidates;
+  uint64_t all_ns = 0;
+  for (const auto& [number, process] : processes_) {
+    for (const auto& [tid, per_second] : process->switching_threads()) {
+      candidates.push_back({per_second * cost_per_switch_ns_, number, tid});
+      all_ns += candidates.back().cost_ns;
+    }
+  }
+  std::sort(candidates.begin(), candidates.end(),
+            [](const Candidate& a, const Candidate& b) { return a.cost_ns > b.cost_ns; });
+  const bool is_what_costs = all_ns > kDominance * second_sample_ns_;
+  const uint64_t target_ns = divisor == 0 ? 0 : (all_ns + second_sample_ns_) / divisor;
+  uint64_t allowed_ns = divisor == 0 ? 0 : all_ns / divisor;
+  if (is_what_costs) allowed_ns = target_ns - std::min(target_ns, second_sample_ns_);
+  for (const Candidate& candidate : candidates) {
+    SampledProcess& process = *processes_.at(candidate.process);
+    const bool is_too_much = all_ns > allowed_ns;
+    if (is_too_much) all_ns -= candidate.cost_ns;
+    if (is_too_much) process.leave(candidate.tid);
+    if (!is_too_much) process.take_back(candidate.tid);
+  }
+  return is_what_costs ? target_ns - std::min(target_ns, all_ns) : 0;
+}
+
+/// The highest rate, a power of two below what was asked for, at which samples cost no more.
+uint64_t Sampler::rate_within(uint64_t cost_ns) const {
+  uint64_t divisor = 1;
+  while (second_sample_ns_ / divisor > cost_ns && divisor < host_.event.rate_hz) divisor *= 2;
+  return host_.event.rate_hz / divisor;
+}
+
 void Sampler::throttle(uint32_t divisor) {
+  const uint64_t room_ns = leave_threads(divisor);
   const uint64_t lowered_hz = divisor == 0 ? 0 : host_.event.rate_hz / divisor;
-  const uint64_t rate_hz = std::max<uint64_t>(lowered_hz, kLowestRateHz);
+  const uint64_t within_hz = room_ns == 0 ? 0 : rate_within(room_ns);
+  set_rate(std::max({lowered_hz, within_hz, kLowestRateHz}));
+}
+
+void Sampler::set_rate(uint64_t rate_hz) {
   if (rate_hz == rate_hz_) return;
   rate_hz_ = rate_hz;
   for (auto& [number, process] : processes_) {

@@ -23,7 +23,9 @@ class Sampler {
   /// Its rings outlive it: takes what is left in them.
   void process_ended(uint32_t process);
   void tick(uint64_t now_ticks);
-  /// A rate of 1/divisor of what was asked for, one a second at least; 0: that one.
+  /// A rate of 1/divisor of what was asked for, one a second at least; 0: that one. Threads are
+  /// left until context switches, too, cost 1/divisor of what they did if all were watched; where
+  /// it is these that cost, the rate stays as high as they leave room for.
   void throttle(uint32_t divisor);
 
  private:
@@ -33,12 +35,19 @@ class Sampler {
   void define_rate(uint32_t process);
   void report(uint32_t process, const SampledProcess& sampled);
   void add_pair();
-  void charge(uint64_t sample_count);
+  void charge_samples(uint64_t sample_count);
+  void charge_switches();
+  uint64_t leave_threads(uint32_t divisor);
+  uint64_t rate_within(uint64_t cost_ns) const;
+  void set_rate(uint64_t rate_hz);
 
   SamplingHost host_;
   Obstacle limits_;
   uint64_t rate_hz_;
   uint64_t cost_per_sample_ns_;
+  uint64_t cost_per_switch_ns_;
+  uint64_t fresh_sample_ns_ = 0;   ///< what samples cost since the last scan
+  uint64_t second_sample_ns_ = 0;  ///< and in the scan before, were they of the rate asked for
   bool is_adopting_;  ///< the processes that come before the first tick had a worker before us
   std::set<uint32_t> adopted_;
   uint32_t ticks_to_scan_ = kTicksPerScan;

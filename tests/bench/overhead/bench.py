@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """Overhead on whole programs: LAMMPS, HPCC, Quantum ESPRESSO, start, memory, Barrier tail,
-interruptions, agent.
+interruptions, context switches, agent.
 
-    bench.py [NAME ...]      lammps hpcc espresso start memory barrier interruptions agent;
-                             default all
+    bench.py [NAME ...]      lammps hpcc espresso start memory barrier interruptions
+                             switches agent; default all
 
 On and off runs are interleaved (aon_bench.py). The program's own time is compared, not mpirun's:
 the launch has a row of its own.
@@ -27,6 +27,7 @@ import aon_bench as bench  # noqa: E402
 HERE = pathlib.Path(__file__).parent
 PROBE = bench.BUILD / "bin" / "bench_rank_probe"
 INTERRUPTION_PROBE = bench.BUILD / "bin" / "bench_interruption_probe"
+SWITCH_PROBE = bench.BUILD / "bin" / "bench_switch_probe"
 SCRATCH = pathlib.Path(tempfile.mkdtemp(prefix="aon-bench-"))
 
 
@@ -193,6 +194,23 @@ def interruptions():
     bench.difference_gate("idle job: time in which a rank is interrupted", on, off, None, "ms/s")
 
 
+def switches():
+    """Two ranks that take turns on one CPU: what being watched adds to a context switch, at first
+    and when the budget has seen it."""
+
+    def switch_ns(output):
+        done = mpirun(2, [SWITCH_PROBE, 6], output)[2]
+        return [float(ns) for ns in re.search(r"switch (.*)", done.stdout)[1].split()]
+
+    output = SCRATCH / "switches-job"
+    pairs = bench.interleaved(
+        lambda: switch_ns(output), lambda: switch_ns(None), lambda _: False, 5
+    )
+    for at, moment in enumerate(("at first", "after 5 s")):
+        on, off = ([one[at] for one in column] for column in zip(*pairs))
+        bench.difference_gate(f"context switch, {moment}", on, off, None, "ns")
+
+
 def agent():
     """CPU of the agent per event of a run at full rate: drained, encoded, written."""
     values = []
@@ -205,7 +223,7 @@ def agent():
     bench.value_gate("agent", values, "ns/event", 40.0, f"{event_count} events a run")
 
 
-PARTS = (lammps, hpcc, espresso, start, memory, barrier, interruptions, agent)
+PARTS = (lammps, hpcc, espresso, start, memory, barrier, interruptions, switches, agent)
 BENCHES = {f.__name__: f for f in PARTS}
 
 

@@ -12,6 +12,7 @@ from aon_test import BUILD, SKIPPED, ledger, profile, run
 
 HOT = BUILD / "bin" / "sampling_hot"
 WITHOUT_FP = BUILD / "bin" / "sampling_hot_without_fp"
+SWITCHING = BUILD / "bin" / "sampling_switching"
 JIT = BUILD / "bin" / "sampling_jit"
 NO_PERF = BUILD / "bin" / "no_perf"
 # The tests look at samples, not at what they cost a machine that is busy with other tests.

@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
   const aon::perf::Kernel& kernel = aon::perf::test::recording_kernel(std::cout);
   aon_core core;
   aon::perf::Session session(&core, &aon::test::fake_core_api(), kernel,
-                             aon::perf::probe_all(kernel));
+                             aon::perf::probe_all(kernel), 0);
   std::cout << "> start 1 " << pid << '\n';
   session.process_started(1, pid);
   for (int tick = 1; tick <= ticks; ++tick) {

@@ -58,7 +58,7 @@ void replay(const std::filesystem::path& transcript) {
   aon_core core;
   {
     const Kernel& kernel = test::replay_kernel(machine);
-    Session session(&core, &aon::test::fake_core_api(), kernel, probe_all(kernel));
+    Session session(&core, &aon::test::fake_core_api(), kernel, probe_all(kernel), 0);
     for (const std::string& what : machine.drives) drive(what, session, core);
   }
   EXPECT_EQ(machine.missing, std::vector<std::string>{}) << transcript;

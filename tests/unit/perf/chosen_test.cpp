@@ -133,7 +133,7 @@ TEST(PerfChosen, is_sampled_under_its_name) {
   aon_core core;
   {
     Session session(&core, &aon::test::fake_core_api(), fake_kernel(),
-                    probe_all(fake_kernel(), events.types()));
+                    probe_all(fake_kernel(), events.types()), 0);
     session.process_started(3, 70);
     session.tick(5);
   }

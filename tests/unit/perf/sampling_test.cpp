@@ -289,6 +289,95 @@ TEST_F(PerfSampler, samples_of_cycles_keep_the_period_that_the_kernel_tells) {
   EXPECT_EQ(core_.records[1].head.a64, 1000u);
 }
 
+/// Two threads, one of which leaves its CPU often; seconds of ticks.
+class SwitchingThreads : public PerfSampler {
+ protected:
+  static constexpr pid_t kBusy = kPid + 1;
+
+  void SetUp() override {
+    PerfSampler::SetUp();
+    fake.tasks[kPid] = {kPid, kBusy};
+    fake.files["/proc/cpuinfo"] = "flags : fpu hypervisor sse";
+    set_turns(kPid, 100);
+    set_turns(kBusy, 9000);
+    start();
+    second();
+    set_turns(kPid, 110);
+    set_turns(kBusy, 9000 + 20'000);
+  }
+  static void set_turns(pid_t tid, uint64_t count) {
+    fake.files["/proc/70/task/" + std::to_string(tid) + "/schedstat"] =
+        "12345 678 " + std::to_string(count) + "\n";
+  }
+  void second() {
+    for (int i = 0; i < 10; ++i) tick(now_ns_ += 100'000'000);
+  }
+  static bool is_watched(pid_t tid) {
+    return std::any_of(fake.open.begin(), fake.open.end(),
+                       [&](const auto& open) { return open.second.pid == tid; });
+  }
+
+  uint64_t now_ns_ = 0;
+};
+
+TEST_F(SwitchingThreads, each_switch_costs_the_program_something) {
+  EXPECT_EQ(core_.cost_ns, 0u);  // of what was before nobody knows how much
+  second();
+  EXPECT_EQ(core_.cost_ns, 20'010u * 2000);
+  second();
+  EXPECT_EQ(core_.cost_ns, 20'010u * 2000);
+}
+
+TEST_F(SwitchingThreads, those_that_switch_too_often_are_not_watched) {
+  second();
+  sampler_->throttle(2);
+  EXPECT_FALSE(is_watched(kBusy));
+  EXPECT_TRUE(is_watched(kPid));
+  EXPECT_EQ(fake.periods.count(kPid), 0u) << "it is not samples that cost";
+  const uint64_t cost_ns = core_.cost_ns;
+  set_turns(kBusy, 9000 + 50'000);
+  set_turns(kPid, 111);
+  second();
+  EXPECT_FALSE(is_watched(kBusy));
+  EXPECT_EQ(core_.cost_ns, cost_ns + 2000);
+  EXPECT_EQ(core_.states.at(kProcess).state, AON_STATE_DEGRADED);
+  EXPECT_THAT(core_.states.at(kProcess).reason, HasSubstr("1 thread was not sampled for a time"));
+}
+
+TEST_F(SwitchingThreads, what_was_sampled_before_is_kept) {
+  second();
+  ring(kBusy).sample(kBusy, now_ns_ + 10, {0x2000});
+  sampler_->throttle(2);
+  tick(now_ns_ + 100);
+  EXPECT_EQ(core_.records.size(), 1u);
+}
+
+TEST_F(SwitchingThreads, are_watched_again_where_there_is_room) {
+  second();
+  sampler_->throttle(2);
+  sampler_->throttle(1);
+  second();
+  EXPECT_TRUE(is_watched(kBusy));
+  EXPECT_EQ(core_.states.at(kProcess).state, AON_STATE_DEGRADED) << "samples lack that time";
+}
+
+TEST_F(SwitchingThreads, are_watched_again_when_they_have_become_calm) {
+  second();
+  sampler_->throttle(4);
+  second();  // no turn in it
+  sampler_->throttle(2);
+  second();
+  EXPECT_TRUE(is_watched(kBusy));
+}
+
+TEST_F(SwitchingThreads, samples_go_where_they_are_what_costs) {
+  for (uint64_t i = 0; i < 100; ++i) ring(kPid).sample(kPid, now_ns_ + i, {0x2000});
+  set_turns(kBusy, 9000 + 100);
+  second();
+  sampler_->throttle(2);
+  EXPECT_EQ(fake.periods[kPid], 50u);
+}
+
 TEST_F(PerfSampler, each_sample_costs_the_program_something) {
   fake.files["/proc/cpuinfo"] = "flags : fpu hypervisor sse";
   start();
