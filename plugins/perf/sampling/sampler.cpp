@@ -11,7 +11,6 @@ namespace aon::perf {
 namespace {
 
 constexpr uint64_t kLowestRateHz = 1;
-constexpr uint64_t kDominance = 2;  ///< context switches are what costs: so many times the samples
 
 }  // namespace
 
@@ -129,9 +128,10 @@ void Sampler::tick(uint64_t) {
   }
 }
 
-/// Leaves those that switch most until the others cost no more than they may, and takes back those
-/// that need not be left. Returns ns a second that samples may cost at the rate asked for.
-uint64_t Sampler::leave_threads(uint32_t divisor) {
+/// Leaves those that switch most until the others cost no more than half of what all may, and takes
+/// back those that need not be left. Returns ns a second that are left for samples; 0: switches are
+/// not what costs.
+uint64_t Sampler::leave_threads(uint64_t divisor) {
   struct Candidate {
     uint64_t cost_ns;
     uint32_t process;
@@ -147,10 +147,9 @@ uint64_t Sampler::leave_threads(uint32_t divisor) {
   }
   std::sort(candidates.begin(), candidates.end(),
             [](const Candidate& a, const Candidate& b) { return a.cost_ns > b.cost_ns; });
-  const bool is_what_costs = all_ns > kDominance * second_sample_ns_;
-  const uint64_t target_ns = divisor == 0 ? 0 : (all_ns + second_sample_ns_) / divisor;
-  uint64_t allowed_ns = divisor == 0 ? 0 : all_ns / divisor;
-  if (is_what_costs) allowed_ns = target_ns - std::min(target_ns, second_sample_ns_);
+  const uint64_t target_ns = (all_ns + second_sample_ns_) / divisor;
+  if (all_ns <= target_ns / 2) divisor = 1;  // nobody need be left
+  const uint64_t allowed_ns = divisor == 1 ? all_ns : target_ns / 2;
   for (const Candidate& candidate : candidates) {
     SampledProcess& process = *processes_.at(candidate.process);
     const bool is_too_much = all_ns > allowed_ns;
@@ -158,7 +157,7 @@ uint64_t Sampler::leave_threads(uint32_t divisor) {
     if (is_too_much) process.leave(candidate.tid);
     if (!is_too_much) process.take_back(candidate.tid);
   }
-  return is_what_costs ? target_ns - std::min(target_ns, all_ns) : 0;
+  return divisor == 1 ? 0 : target_ns - all_ns;
 }
 
 /// The highest rate, a power of two below what was asked for, at which samples cost no more.
@@ -169,7 +168,8 @@ uint64_t Sampler::rate_within(uint64_t cost_ns) const {
 }
 
 void Sampler::throttle(uint32_t divisor) {
-  const uint64_t room_ns = leave_threads(divisor);
+  const uint64_t last = host_.event.rate_hz;  // 1 Hz
+  const uint64_t room_ns = leave_threads(divisor == 0 ? last : divisor);
   const uint64_t lowered_hz = divisor == 0 ? 0 : host_.event.rate_hz / divisor;
   const uint64_t within_hz = room_ns == 0 ? 0 : rate_within(room_ns);
   set_rate(std::max({lowered_hz, within_hz, kLowestRateHz}));

@@ -23,9 +23,9 @@ class Sampler {
   /// Its rings outlive it: takes what is left in them.
   void process_ended(uint32_t process);
   void tick(uint64_t now_ticks);
-  /// A rate of 1/divisor of what was asked for, one a second at least; 0: that one. Threads are
-  /// left until context switches, too, cost 1/divisor of what they did if all were watched; where
-  /// it is these that cost, the rate stays as high as they leave room for.
+  /// A rate of 1/divisor of what was asked for, one a second at least; 0: that one. Where context
+  /// switches alone cost more than half of what all may, threads are left, and the rate is lowered
+  /// only as far as the others leave no room.
   void throttle(uint32_t divisor);
 
  private:
@@ -37,7 +37,7 @@ class Sampler {
   void add_pair();
   void charge_samples(uint64_t sample_count);
   void charge_switches();
-  uint64_t leave_threads(uint32_t divisor);
+  uint64_t leave_threads(uint64_t divisor);
   uint64_t rate_within(uint64_t cost_ns) const;
   void set_rate(uint64_t rate_hz);
 
