@@ -46,8 +46,9 @@ bool names_mpi(const std::string& path) {
 }
 
 /// The user's libraries keep their order and come first, but for MPI tools: these call PMPI_
-/// functions, so that nothing behind them hears of a call. We pass calls on to them.
-std::string with_preload(const char* users, const std::string& ours) {
+/// functions, so that nothing behind them hears of a call. We pass calls on to them. `ours` names
+/// libaon.so, too, which libaon-mpi.so needs: searching it costs each program ten opens that fail.
+std::string with_preload(const char* users, const std::string& ours, const Installation& files) {
   std::string before;
   std::string behind;
   std::string_view rest = users != nullptr ? users : "";
@@ -55,7 +56,7 @@ std::string with_preload(const char* users, const std::string& ours) {
     const size_t end = std::min(rest.find_first_of(": "), rest.size());
     const std::string path(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (path.empty() || path == ours) continue;
+    if (path.empty() || path == files.mpi_library || path == files.runtime_library) continue;
     if (behind.empty() && !names_mpi(path)) {
       before += path + ":";
     } else {
@@ -171,11 +172,11 @@ ProgramEnvironment program_environment(const Options& options, const Installatio
                                        const std::string& socket, const std::string& output_dir,
                                        const Environment& environment) {
   ProgramEnvironment result;
-  const std::string& library =
-      provider_is_wanted(options, "mpi") ? files.mpi_library : files.runtime_library;
-  const std::string preload = with_preload(environment("LD_PRELOAD"), library);
+  std::string ours = files.runtime_library;
+  if (provider_is_wanted(options, "mpi")) ours += ":" + files.mpi_library;
+  const std::string preload = with_preload(environment("LD_PRELOAD"), ours, files);
   result.variables.push_back({"LD_PRELOAD", preload});
-  allow_us_before_asan(preload, library, environment, result);
+  allow_us_before_asan(preload, ours, environment, result);
   if (!socket.empty()) result.variables.push_back({"AON_SOCKET", socket});
   result.variables.push_back({"AON_OUTPUT", output_dir});
   result.variables.push_back({"AON_OUTPUT_GAVE", output_dir});  // another value is the user's

@@ -2,7 +2,7 @@
 ///
 /// | variable                | value                                | when it was set already     |
 /// |-------------------------|--------------------------------------|-----------------------------|
-/// | LD_PRELOAD              | the user's, then libaon-mpi.so       | kept, ours behind it, but   |
+/// | LD_PRELOAD              | the user's, libaon.so, libaon-mpi.so | kept, ours behind it, but   |
 /// |                         |                                      | before what wraps MPI       |
 /// | ASAN_OPTIONS            | verify_asan_link_order=0, the user's | kept behind ours; left alone|
 /// |                         |                                      | with a preload of the user  |

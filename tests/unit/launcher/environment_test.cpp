@@ -18,6 +18,8 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
+const std::string kOurs = "/i/lib/libaon.so:/i/lib/libaon-mpi.so";
+
 class ProgramVariables : public TemporaryFolder {
  protected:
   ProgramVariables() {
@@ -45,7 +47,7 @@ class ProgramVariables : public TemporaryFolder {
 };
 
 TEST_F(ProgramVariables, name_library_socket_and_output) {
-  EXPECT_EQ(value("LD_PRELOAD"), "/i/lib/libaon-mpi.so");
+  EXPECT_EQ(value("LD_PRELOAD"), kOurs);
   EXPECT_EQ(value("AON_SOCKET"), "/run/s");
   EXPECT_EQ(value("AON_OUTPUT"), "/job");
   EXPECT_EQ(value("AON_SOCKET", ""), "(not set)");
@@ -65,23 +67,25 @@ TEST_F(ProgramVariables, ask_for_timers_only_when_the_user_does) {
 
 TEST_F(ProgramVariables, keep_the_users_preload_first) {
   set_["LD_PRELOAD"] = "/u/tool.so:/u/malloc.so";
-  EXPECT_EQ(value("LD_PRELOAD"), "/u/tool.so:/u/malloc.so:/i/lib/libaon-mpi.so");
+  EXPECT_EQ(value("LD_PRELOAD"), "/u/tool.so:/u/malloc.so:" + kOurs);
 }
 
 TEST_F(ProgramVariables, name_the_library_once) {
   set_["LD_PRELOAD"] = "/u/tool.so /i/lib/libaon-mpi.so";
-  EXPECT_EQ(value("LD_PRELOAD"), "/u/tool.so:/i/lib/libaon-mpi.so");
+  EXPECT_EQ(value("LD_PRELOAD"), "/u/tool.so:" + kOurs);
   set_["LD_PRELOAD"] = ":/i/lib/libaon-mpi.so:: /u/tool.so";
-  EXPECT_EQ(value("LD_PRELOAD"), "/u/tool.so:/i/lib/libaon-mpi.so");
+  EXPECT_EQ(value("LD_PRELOAD"), "/u/tool.so:" + kOurs);
+  set_["LD_PRELOAD"] = kOurs + ":/u/tool.so";
+  EXPECT_EQ(value("LD_PRELOAD"), "/u/tool.so:" + kOurs);
 }
 
 TEST_F(ProgramVariables, put_us_before_what_wraps_mpi) {
   const std::string tool = path("tool.so");
   std::ofstream(tool, std::ios::binary) << std::string("ELF\0PMPI_Init\0", 14);
   set_["LD_PRELOAD"] = "/u/malloc.so:" + tool + ":/u/last.so:/i/lib/libaon-mpi.so";
-  EXPECT_EQ(value("LD_PRELOAD"), "/u/malloc.so:/i/lib/libaon-mpi.so:" + tool + ":/u/last.so");
+  EXPECT_EQ(value("LD_PRELOAD"), "/u/malloc.so:" + kOurs + ":" + tool + ":/u/last.so");
   std::ofstream(tool, std::ios::binary) << std::string("ELF\0malloc_MPI_\0", 16);
-  EXPECT_EQ(value("LD_PRELOAD"), "/u/malloc.so:" + tool + ":/u/last.so:/i/lib/libaon-mpi.so");
+  EXPECT_EQ(value("LD_PRELOAD"), "/u/malloc.so:" + tool + ":/u/last.so:" + kOurs);
 }
 
 TEST_F(ProgramVariables, let_asan_stand_behind_us) {
@@ -236,7 +240,7 @@ TEST_F(ProgramVariables, follow_the_choice_of_providers) {
   EXPECT_EQ(value("NCCL_PROFILER_PLUGIN"), "(not set)");
   options_.without = {};
   options_.providers = {"mpi"};
-  EXPECT_EQ(value("LD_PRELOAD"), "/i/lib/libaon-mpi.so");
+  EXPECT_EQ(value("LD_PRELOAD"), kOurs);
   EXPECT_EQ(value("NCCL_PROFILER_PLUGIN"), "(not set)");
   EXPECT_THAT(make().left_alone, IsEmpty());
 }
