@@ -51,8 +51,8 @@ struct IdTables {
   const std::unordered_map<uint32_t, uint32_t>* files;
   const std::unordered_map<uint32_t, uint32_t>* file_names;
   const std::vector<GlobalCommunicator>* global_communicators;
-  const std::vector<GlobalWindow>* global_windows;
-  const std::vector<GlobalFile>* global_files;
+  const std::vector<GlobalWindow>* global_windows = nullptr;  ///< where there are `windows`
+  const std::vector<GlobalFile>* global_files = nullptr;      ///< where there are `files`
 };
 
 /// Looks local ids up without hashing for the ids that occur in practice.

@@ -302,10 +302,13 @@ void EventOrder::end_transfer(const Record& record, uint64_t time_ns) {
       emit_message(EventKind::kReceive, time_ns, record, record.words[0], head.a64, 0);
       return;
     }
-    const uint64_t id = requests_.start(record.words[1], visible_request());
+    const int32_t source = pair_low(record.words[0]);
+    LiveRequest request = visible_request();
+    request.is_visible = source != kNoPeer;
+    const uint64_t id = requests_.start(record.words[1], request);
+    if (!request.is_visible) return;
     Event& event = append(EventKind::kReceiveRequest, time_ns, head.id);
     event.communicator = head.a32;
-    const int32_t source = pair_low(record.words[0]);
     event.peer = source == kAnyPeer ? source : rank_in(head.a32, source);
     event.tag = pair_high(record.words[0]);
     event.request = id;

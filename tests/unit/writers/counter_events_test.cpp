@@ -33,8 +33,7 @@ class CounterEvents : public testing::Test {
   std::string run(const std::vector<Record>& records) {
     std::string text;
     EventOrder order(clock_,
-                     {&regions_, &global_, &none_, &none_, &none_, &none_, &none_, &none_, nullptr,
-                      nullptr, nullptr},
+                     {&regions_, &global_, &none_, &none_, &none_, &none_, &none_, &none_, nullptr},
                      &requests_, &open_io_, &outcome_, &tally_, [&](std::span<const Event> events) {
                        for (const Event& event : events) add(event, &text);
                        return Status();
