@@ -1,6 +1,6 @@
-/// Collectives that failed, those on windows and files among them. One that failed on all members alike is in order:
-/// each has made as many calls as the others. Who failed alone has made one that the others have
-/// not, or the other way round, so what it does from then on cannot be matched.
+/// Collectives that failed, those on windows and files among them. One that failed on all members
+/// alike is in order: each has made as many calls as the others. Who failed alone has made one that
+/// the others have not, or the other way round, so what it does from then on cannot be matched.
 /// Thread: one.   Cost: 32 bytes per failure, 2 MiB at most per share of the assembly.
 #pragma once
 
