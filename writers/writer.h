@@ -212,7 +212,7 @@ struct Model {
 enum class EventKind : uint8_t {
   kEnter,  ///< of an annotation: a value, such as the step's number; kFailed: a call that failed,
            ///< and may have exchanged something with others; of a collective with communicator
-           ///< and operation, of a fence with its window (else 0)
+           ///< and operation, of a fence with its window, on a file with that (else 0)
   kLeave,
   kSend,  ///< blocking: peer, tag, communicator, bytes
   kReceive,

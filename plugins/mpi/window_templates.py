@@ -79,7 +79,8 @@ _OPEN_EPOCH = """\
   return result;
 """
 
-# Windows are followed also while nothing is recorded: all members must count alike.
+# Windows are followed also while nothing is recorded: all members must count alike. Of one that
+# could not be made the communicator is known.
 _CREATE_WINDOW = """\
   Writer* w;
   const uint32_t weight = enter(kSite{name}, w);
@@ -95,13 +96,17 @@ _CREATE_WINDOW = """\
     c = settled(c, {comm}, result);
     number = count_window(c);
   }}
-  const Window* window =
-      result == kSuccess
-          ? add_window(*c, number, load_handle({win}), WindowFlavour::{flavour})
-          : find_window(abi.window_null);
-  if (weight != 0) {{
-    finish_window_call(call, creation_of(WindowFlavour::{flavour}), *window, kAnyPeer, 0, result);
+  if (AON_UNLIKELY(result != kSuccess)) {{
+    if (weight != 0) {{
+      finish_blocking_collective(call, CollectiveOperation::kCreateHandle, *c, kNoRoot, {{0, 0}},
+                                 result);
+    }}
+    return result;
   }}
+  const Window* window =
+      add_window(*c, number, load_handle({win}), WindowFlavour::{flavour});
+  if (weight == 0) return result;
+  finish_window_call(call, creation_of(WindowFlavour::{flavour}), *window, kAnyPeer, 0, result);
   return result;
 """
 

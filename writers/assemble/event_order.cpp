@@ -11,6 +11,10 @@ bool waits_for_enclosing(const RecordHead& head) {
   return (head.flags & (kInsideSpan | kOpenAtEnd)) != 0 || head.kind == RecordKind::kLost;
 }
 
+bool is_of_one(const GlobalCommunicator& communicator) {
+  return communicator.kind == CommunicatorKind::kSelf || communicator.rank_count == 1;
+}
+
 /// Those of the gap before a batch; what the writer itself refused comes behind it.
 std::span<const Record> leading_losses(std::span<const Record> records) {
   constexpr auto kPoolFull = static_cast<uint32_t>(LossReason::kPoolFull);
@@ -59,8 +63,16 @@ EventOrder::EventOrder(const clock::ClockMap& clock, const IdTables& ids, GroupR
   for (const auto& [local, global] : *ids.communicators) {
     const GlobalCommunicator& communicator = (*ids.global_communicators)[global];
     if (communicator.is_of_worlds) of_worlds_[local] = &communicator;
-    if (communicator.kind == CommunicatorKind::kSelf || communicator.rank_count == 1)
-      of_one_.insert(local);
+    if (is_of_one(communicator)) of_one_.insert(local);
+  }
+  for (const auto& [local, global] : *ids.windows) {
+    const uint32_t communicator = (*ids.global_windows)[global].communicator;
+    if (is_of_one((*ids.global_communicators)[communicator])) windows_of_one_.insert(local);
+  }
+  for (const auto& [local, global] : *ids.files) {
+    const std::optional<uint32_t> communicator = (*ids.global_files)[global].communicator;
+    if (communicator && is_of_one((*ids.global_communicators)[*communicator]))
+      files_of_one_.insert(local);
   }
   events_.reserve(kEventBatch + 8);
   nccl_.reserve(kEventBatch + 8);
@@ -87,13 +99,24 @@ bool EventOrder::has_others(uint32_t communicator) const {
   return communicators_.contains(communicator) && !of_one_.contains(communicator);
 }
 
-/// A call without a communicator or window, or a collective of one member.
+/// A call without a communicator, window or file, or a collective of one member.
 bool EventOrder::concerns_nobody_else(const Record& record) const {
   const RecordHead& head = record.head;
   if (head.kind == RecordKind::kCollective) return !has_others(head.a32);
-  if (is_fence(record)) return !windows_.contains(head.a32);
+  if (is_fence(record)) return !windows_.contains(head.a32) || windows_of_one_.contains(head.a32);
+  if (is_collective_on_file(record))
+    return !files_.contains(head.a32) || files_of_one_.contains(head.a32);
   const bool is_message = head.kind == RecordKind::kMessage || head.kind == RecordKind::kExchange;
   return is_message && !communicators_.contains(head.a32);
+}
+
+/// Which collective one that failed would have been.
+void EventOrder::tell_failed_collective(const Record& record, Event* enter) {
+  const bool is_collective = record.head.kind == RecordKind::kCollective;
+  if (is_collective || is_fence(record) || is_collective_on_file(record))
+    enter->communicator = record.head.a32;
+  if (is_collective)
+    enter->operation = static_cast<CollectiveOperation>(pair_high(record.words[1]));
 }
 
 Status EventOrder::add(const spool::StreamBatch& batch) {

@@ -51,6 +51,8 @@ struct IdTables {
   const std::unordered_map<uint32_t, uint32_t>* files;
   const std::unordered_map<uint32_t, uint32_t>* file_names;
   const std::vector<GlobalCommunicator>* global_communicators;
+  const std::vector<GlobalWindow>* global_windows = nullptr;  ///< where there are `windows`
+  const std::vector<GlobalFile>* global_files = nullptr;      ///< where there are `files`
 };
 
 /// Looks local ids up without hashing for the ids that occur in practice.
@@ -75,6 +77,8 @@ class KnownIds {
 
 /// MPI_Win_fence
 bool is_fence(const Record& record);
+/// A collective on an open file. Of one that closes it, or ends what it began, other events tell.
+bool is_collective_on_file(const Record& record);
 
 class EventOrder {
  public:
@@ -181,6 +185,7 @@ class EventOrder {
   bool is_partial(uint32_t communicator) const;
   bool has_others(uint32_t communicator) const;
   bool concerns_nobody_else(const Record& record) const;
+  static void tell_failed_collective(const Record& record, Event* enter);
   bool may_have_completed(const Record& completion) const;
 
   Event& append(EventKind kind, uint64_t time_ns, uint32_t region);
@@ -192,6 +197,8 @@ class EventOrder {
   KnownIds communicators_;
   std::unordered_map<uint32_t, const GlobalCommunicator*> of_worlds_;  ///< those of several worlds
   std::unordered_set<uint32_t> of_one_;                                ///< those of one member
+  std::unordered_set<uint32_t> windows_of_one_;
+  std::unordered_set<uint32_t> files_of_one_;
   KnownIds windows_;
   KnownIds rank_groups_;
   KnownIds files_;

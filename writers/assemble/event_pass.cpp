@@ -135,7 +135,9 @@ Status EventPass::run_location(const Location& location) {
                      is_node ? &kNoIds : &group.rank_group_map,
                      is_node ? &kNoIds : &group.file_map,
                      is_node ? &kNoIds : &group.file_name_map,
-                     &parts_.model.communicators};
+                     &parts_.model.communicators,
+                     &parts_.model.windows,
+                     &parts_.model.files};
   LocationTally tally;
   tally.location = &location;
   if (location.type == LocationType::kAcceleratorStream) {

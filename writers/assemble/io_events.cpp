@@ -38,6 +38,14 @@ bool is_change(IoOperation operation) {
 
 }  // namespace
 
+bool is_collective_on_file(const Record& record) {
+  if (record.head.kind != RecordKind::kIo) return false;
+  const IoWords words = io_words(record);
+  if (words.operation == IoOperation::kSeek) return (words.flags & kIoShared) != 0;
+  if (words.operation == IoOperation::kOpen || words.operation == IoOperation::kClose) return false;
+  return (words.flags & kIoCollective) != 0 && (words.flags & kIoSplitEnd) == 0;
+}
+
 Event& EventOrder::append_io(EventKind kind, uint64_t time_ns, const Record& record) {
   Event& event = append(kind, time_ns, kUnknownRegion);
   const IoWords words = io_words(record);

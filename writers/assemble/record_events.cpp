@@ -26,8 +26,8 @@ bool has_transfer(const RecordHead& head) { return (head.flags & (kFailed | kOpe
 /// none.
 bool may_have_exchanged(const Record& record) {
   const RecordHead& head = record.head;
-  if ((head.flags & kFailed) == 0) return false;
-  if (head.kind == RecordKind::kExchange || is_fence(record)) return true;
+  if (head.kind == RecordKind::kExchange) return true;
+  if (is_fence(record) || is_collective_on_file(record)) return true;
   if (head.kind == RecordKind::kCollective)
     return !is_of_handles(static_cast<CollectiveOperation>(pair_high(record.words[1])));
   return head.kind == RecordKind::kMessage && (head.flags & kIncoming) != 0;
@@ -227,12 +227,9 @@ void EventOrder::emit_span(const Record& record, uint32_t children, const Record
   }
   if (concerns_nobody_else(record)) {
     enter.flags &= static_cast<uint16_t>(~kFailed);
-  } else if (may_have_exchanged(record)) {
-    ++outcome_->unmatched_count;
-    const bool is_collective = head.kind == RecordKind::kCollective;
-    if (is_collective || is_fence(record)) enter.communicator = head.a32;
-    if (is_collective)
-      enter.operation = static_cast<CollectiveOperation>(pair_high(record.words[1]));
+  } else if ((head.flags & kFailed) != 0) {
+    if (may_have_exchanged(record)) ++outcome_->unmatched_count;
+    tell_failed_collective(record, &enter);
   }
   if (has_transfer(head)) begin_transfer(record, start_ns);
   const uint64_t end = end_ticks(record);
@@ -305,10 +302,13 @@ void EventOrder::end_transfer(const Record& record, uint64_t time_ns) {
       emit_message(EventKind::kReceive, time_ns, record, record.words[0], head.a64, 0);
       return;
     }
-    const uint64_t id = requests_.start(record.words[1], visible_request());
+    const int32_t source = pair_low(record.words[0]);
+    LiveRequest request = visible_request();
+    request.is_visible = source != kNoPeer;
+    const uint64_t id = requests_.start(record.words[1], request);
+    if (!request.is_visible) return;
     Event& event = append(EventKind::kReceiveRequest, time_ns, head.id);
     event.communicator = head.a32;
-    const int32_t source = pair_low(record.words[0]);
     event.peer = source == kAnyPeer ? source : rank_in(head.a32, source);
     event.tag = pair_high(record.words[0]);
     event.request = id;

@@ -146,7 +146,8 @@ class StuckText : private HangText {
     const auto call = calls_.find(group);
     if (call != calls_.end()) return "which was in " + region(*call->second);
     if (report_.last_ns[group] == 0) return "of which nothing was recorded";
-    return "whose last call was over " + for_seconds(report_.last_ns[group]) + " before the end";
+    return fmt::format("whose last call was over {} before the end{}",
+                       for_seconds(report_.last_ns[group]), polls_apart(group));
   }
 
   /// Calls that name nobody.

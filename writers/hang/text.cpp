@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 
 namespace aon::writers {
 namespace {
@@ -11,6 +12,14 @@ namespace {
 constexpr size_t kMaxFrames = 16;      ///< of a stack, innermost first
 constexpr size_t kMaxStacks = 8;       ///< of one hang
 constexpr size_t kMaxListBytes = 400;  ///< some 60 runs of ranks
+
+bool is_poll(std::string_view name) {
+  for (const char* start : {"MPI_Test", "MPI_Request_get_status", "MPI_Iprobe", "MPI_Improbe",
+                            "MPI_Parrived", "MPI_Win_test"}) {
+    if (name.starts_with(start)) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -57,7 +66,19 @@ std::string HangText::end_text(uint32_t group) const {
 
 std::string HangText::last_call(uint32_t group) const {
   if (last_ns_[group] == 0) return "it has recorded nothing";
-  return fmt::format("its last call was over {} ago", for_seconds(last_ns_[group]));
+  return fmt::format("its last call was over {} ago{}", for_seconds(last_ns_[group]),
+                     polls_apart(group));
+}
+
+const char* HangText::polls_apart(uint32_t group) const {
+  const Group& one = model_.groups[group];
+  if (one.process == nullptr) return "";
+  for (const auto& [site, call_count] : one.process->counts) {
+    const auto global = one.region_map.find(site.second);
+    if (global != one.region_map.end() && is_poll(model_.regions[global->second].name))
+      return ", polls in vain apart";
+  }
+  return "";
 }
 
 std::string HangText::stack(uint32_t group, int32_t tid) const {

@@ -26,6 +26,8 @@ class HangText {
   std::string end_text(uint32_t group) const;
   /// "its last call was over 5 s ago"
   std::string last_call(uint32_t group) const;
+  /// Behind the time of the last call: of polls that find nothing one in many is recorded.
+  const char* polls_apart(uint32_t group) const;
 
   /// "poll < progress < main (waits in the kernel, ...)" of a thread (0: the main thread); "" where
   /// none was taken, or the process has gone on since.

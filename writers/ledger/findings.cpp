@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/digits.h"
+#include "writers/profile/mpi_calls.h"
 
 namespace aon::writers {
 namespace {
@@ -145,6 +146,7 @@ void Findings::add_profile(const Group& group, const Location* location,
   const bool is_master = location != nullptr && location->id == location->group && group.rank;
   const bool is_thread = location == nullptr || is_thread_of_process(*location);
   uint64_t mpi_ns = 0;
+  uint64_t poll_ns = 0;
   bool has_mpi = false;
   for (const profile::RegionStatistics& row : rows) {
     if (row.region >= calls_.size()) continue;
@@ -158,6 +160,7 @@ void Findings::add_profile(const Group& group, const Location* location,
       rank.by_annotation[row.region] += row.exclusive_ns;
     if (region.paradigm != Paradigm::kMpi) continue;
     mpi_ns += row.exclusive_ns;
+    if (profile::is_test(region)) poll_ns += row.exclusive_ns;
     has_mpi = true;
     if (region.name == kFinalize) rank.finalize_ns += row.exclusive_ns;
     if (region.name == "MPI_Abort" && row.count != 0) rank.has_aborted = true;
@@ -168,9 +171,11 @@ void Findings::add_profile(const Group& group, const Location* location,
   rank.thread_mpi_ns.push_back(mpi_ns);
   if (is_master) {
     rank.mpi_ns = mpi_ns;
+    rank.poll_ns = poll_ns;
     rank.has_master_mpi = true;
-  } else if (!rank.has_master_mpi) {
-    rank.mpi_ns = std::max(rank.mpi_ns, mpi_ns);
+  } else if (!rank.has_master_mpi && mpi_ns > rank.mpi_ns) {
+    rank.mpi_ns = mpi_ns;
+    rank.poll_ns = poll_ns;
   }
 }
 

@@ -94,6 +94,7 @@ class Findings final : public Writer {
     uint64_t last_ns = 0;      ///< the same
     uint64_t mpi_ns = 0;       ///< of the master thread; where it calls no MPI, of the thread
                                ///< that is longest in it
+    uint64_t poll_ns = 0;      ///< the part of it in polls
     uint64_t finalize_ns = 0;  ///< in MPI_Finalize
     std::vector<uint64_t> thread_mpi_ns;  ///< of each thread that calls MPI
     bool has_master_mpi = false;
@@ -107,7 +108,7 @@ class Findings final : public Writer {
   /// What the analysis of waiting tells, by rank.
   struct WaitTimes {
     std::vector<uint64_t> wait_ns;
-    std::vector<uint64_t> polled_ns;  ///< what polls waited at most
+    std::vector<uint64_t> polled_ns;  ///< what polls waited at most, with the polls themselves
     std::vector<uint64_t> sure_ns;    ///< of wait_ns: no upper bounds
     uint64_t sum_ns = 0;
     uint64_t sum_sure_ns = 0;

@@ -144,11 +144,15 @@ void Findings::add_culprits(const WaitTimes& waits, std::vector<Finding>* findin
 void Findings::add_slow_rank(const WaitTimes& waits, std::vector<Finding>* findings) const {
   std::vector<double> own_s;
   std::vector<size_t> known;
+  bool has_polled = false;
   for (size_t r = 0; r < ranks_.size(); ++r) {
     const RankTime& rank = ranks_[r];
     if (rank.mpi_ns == 0) continue;
     // A rank that polls may wait all that time.
-    const uint64_t in_mpi_ns = rank.mpi_ns + waits.polled_ns[r];
+    const uint64_t between_polls_ns =
+        waits.polled_ns[r] - std::min(waits.polled_ns[r], rank.poll_ns);
+    has_polled |= between_polls_ns != 0;
+    const uint64_t in_mpi_ns = rank.mpi_ns + between_polls_ns;
     const uint64_t all_ns = span_ns(rank);
     own_s.push_back(static_cast<double>(all_ns - std::min(all_ns, in_mpi_ns)) / kNsPerSecond);
     known.push_back(r);
@@ -168,10 +172,10 @@ void Findings::add_slow_rank(const WaitTimes& waits, std::vector<Finding>* findi
   // nobody says that they waited.
   const double waited_s = static_cast<double>(waits.of_others_ns(alike)) / kNsPerSecond;
   const bool is_waited_for = waits.is_whole && waited_s >= kLeastWaitedShare * lost_s;
-  std::string text =
-      fmt::format("{} {} {} outside MPI, {} longer than the median ({})", names_of(alike),
-                  alike.size() == 1 ? "is" : "are", seconds_text(slowest_s),
-                  seconds_text(slowest_s - middle_s), seconds_text(middle_s));
+  std::string text = fmt::format("{} {} {} outside MPI{}, {} longer than the median ({})",
+                                 names_of(alike), alike.size() == 1 ? "is" : "are",
+                                 seconds_text(slowest_s), has_polled ? " and its polling" : "",
+                                 seconds_text(slowest_s - middle_s), seconds_text(middle_s));
   if (is_waited_for)
     text += fmt::format(": the others wait {} in all for {}",
                         waits.of_others_text(alike, lost_s * kNsPerSecond),

@@ -25,8 +25,11 @@ Collector::Call Collector::call_of(const GlobalRegion& region) {
   if (profile::is_test(region)) return Call::kTest;
   if (profile::creates_with_others(region.name)) return Call::kOfSome;
   if (profile::changes_file(region.name)) return Call::kChange;
-  if (profile::is_numbered_on_object(region.name)) return Call::kOnObject;
-  if (profile::is_of_communicators(region)) return Call::kOnObject;
+  if (profile::is_numbered_on_object(region.name)) {
+    if (region.name.starts_with("MPI_File_")) return Call::kOnFile;
+    return region.name == "MPI_Win_fence" ? Call::kOnWindow : Call::kOnCommunicator;
+  }
+  if (profile::is_of_communicators(region)) return Call::kOnCommunicator;
   return profile::is_exchange(region.role) ? Call::kExchange : Call::kMpi;
 }
 
@@ -154,7 +157,7 @@ void Collector::fail(const Event& event) {
   if (const std::optional<Turn> turn = failed_turn(event)) {
     context_->fail({turn->communicator, turn->meeting, turn->preparation, group_->id, turn->number,
                     event.time_ns});
-  } else if (frame.call == Call::kOnObject) {
+  } else if (is_on_object(frame.call)) {
     context_->cut_objects(group_->id, event.time_ns);
   } else if (frame.call == Call::kChange) {
     context_->cut_function(group_->id, frame.region, event.time_ns);
@@ -163,13 +166,14 @@ void Collector::fail(const Event& event) {
   }
 }
 
-/// Of a collective or fence that failed; nothing where nobody can say which it would have been.
+/// Of a collective that failed; nothing where nobody can say which it would have been.
 std::optional<Collector::Turn> Collector::failed_turn(const Event& event) {
   const Call call = frames_.back().call;
   if (event.communicator == 0) return std::nullopt;
   std::optional<Turn> turn;
-  if (call == Call::kExchange) turn = count_collective(event);
-  if (call == Call::kOnObject) turn = count_window_call(event);
+  if (call == Call::kExchange || call == Call::kOnCommunicator) turn = count_collective(event);
+  if (call == Call::kOnWindow) turn = count_window_call(event);
+  if (call == Call::kOnFile || call == Call::kChange) turn = count_file_call(event.communicator);
   return turn && own_rank(turn->communicator) >= 0 ? turn : std::nullopt;
 }
 

@@ -55,7 +55,9 @@ class Collector {
     kOther,           ///< no MPI
     kMpi,             ///< exchanges nothing between processes that is matched by its order
     kOfSome,          ///< the same; makes a communicator, who knows with whom
-    kOnObject,        ///< the same; has a number among such calls of a communicator, window or file
+    kOnCommunicator,  ///< the same; has a number among such calls of a communicator,
+    kOnWindow,        ///< of a window,
+    kOnFile,          ///< or of a file
     kChange,          ///< the same, of a file: one that failed hides no other function's
     kPause,           ///< MPI_Pcontrol
     kExchange,        ///< messages and collectives, and what completes them; these as well:
@@ -110,6 +112,9 @@ class Collector {
   bool is_alone(const Event& event) const {
     return is_alone_on(communicators_.global(event.communicator));
   }
+  static bool is_on_object(Call call) {
+    return call >= Call::kOnCommunicator && call <= Call::kOnFile;
+  }
   static bool completes(const Event& event);
   void add(const Event& event);
   void enter(const Event& event);
@@ -143,6 +148,8 @@ class Collector {
   std::optional<Turn> count_collective(const Event& event);
   std::optional<Turn> count_call(const Turn& turn);
   std::optional<Turn> count_window_call(const Event& event);
+  std::optional<Turn> count_file_call(uint32_t local_file);
+  std::optional<Turn> turn_on_file(uint32_t local_file) const;
   std::optional<Turn> failed_turn(const Event& event);
   std::optional<Turn> instance_of(const Event& event) const;
   int64_t own_rank(uint32_t communicator);

@@ -1,6 +1,6 @@
-/// Collectives, fences among them, that failed. One that failed on all members alike is in order:
-/// each has made as many calls as the others. Who failed alone has made one that the others have
-/// not, or the other way round, so what it does from then on cannot be matched.
+/// Collectives that failed, those on windows and files among them. One that failed on all members
+/// alike is in order: each has made as many calls as the others. Who failed alone has made one that
+/// the others have not, or the other way round, so what it does from then on cannot be matched.
 /// Thread: one.   Cost: 32 bytes per failure, 2 MiB at most per share of the assembly.
 #pragma once
 
@@ -26,6 +26,10 @@ class Failures {
     uint64_t number;
     uint64_t time_ns;
 
+    /// Of those on files.
+    uint32_t function() const { return static_cast<uint32_t>(number >> 32); }
+    /// Of what is made nothing is in the archive of who failed to make it.
+    bool counts_as_unmatched() const { return meeting != Meeting::kCommunicator; }
     uint32_t object() const { return meeting >= Meeting::kWindow ? preparation : communicator; }
     auto instance() const { return std::tie(communicator, meeting, preparation, number); }
   };
@@ -38,7 +42,8 @@ class Failures {
     return true;
   }
   /// Calls `cut` for each collective of which `is_alike` says that not all members failed, until it
-  /// says so of none any more: a cut may change what it says. Returns how many failures are left.
+  /// says so of none any more: a cut may change what it says. Returns how many failures are left
+  /// that count as unmatched.
   uint64_t settle(const std::function<bool(Failed)>& is_alike,
                   const std::function<void(Failed)>& cut) {
     std::sort(failures_.begin(), failures_.end(),
@@ -58,7 +63,9 @@ class Failures {
                    }) == 0;
     }
     uint64_t count = 0;
-    for (const Failed failed : left) count += failed.size();
+    for (const Failed failed : left) {
+      if (failed.front().counts_as_unmatched()) count += failed.size();
+    }
     return count;
   }
 

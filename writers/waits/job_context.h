@@ -48,8 +48,8 @@ class JobContext : public WaitContext {
   void fail(const Failures::Failure& failure) {
     if (!failures_.add(failure)) cut(failure);
   }
-  /// Behind all processes' last location, before the matching. Returns how many failures hide
-  /// nothing.
+  /// Behind all processes' last location, before the matching. Returns how many failures that count
+  /// as unmatched hide nothing.
   uint64_t settle_failures() {
     return failures_.settle([&](Failures::Failed failed) { return is_alike(failed); },
                             [&](Failures::Failed failed) {
@@ -101,9 +101,8 @@ class JobContext : public WaitContext {
     return cuts_[model_.locations[location].group].time_ns;
   }
   uint64_t object_cut_ns(const Member& member) const override {
-    const auto function = function_cut_ns_.find(pack(group(member.location), member.function()));
-    const uint64_t function_ns = function != function_cut_ns_.end() ? function->second : UINT64_MAX;
-    return std::min(object_cut_ns_[group(member.location)], function_ns);
+    const uint32_t own = group(member.location);
+    return std::min(object_cut_ns_[own], function_cut(own, member.function()));
   }
   uint64_t clock_error_ns(uint32_t a, uint32_t b) const override {
     return bounds_.between(node(a), node(b));
@@ -152,15 +151,22 @@ class JobContext : public WaitContext {
     const Failures::Failure& first = failed.front();
     return failed.size() == count_members(first.communicator, first.meeting, first.object()) &&
            std::all_of(failed.begin(), failed.end(), [&](const Failures::Failure& one) {
-             return one.time_ns <
-                    std::min(cuts_[one.group].time_ns, object_cut(one.meeting, one.group));
+             return one.time_ns < std::min(cuts_[one.group].time_ns, object_cut(one));
            });
   }
-  uint64_t object_cut(Meeting meeting, uint32_t group) const {
-    return meeting >= Meeting::kCommunicator ? object_cut_ns_[group] : UINT64_MAX;
+  uint64_t object_cut(const Failures::Failure& failure) const {
+    if (failure.meeting < Meeting::kCommunicator) return UINT64_MAX;
+    return std::min(object_cut_ns_[failure.group], function_cut(failure.group, failure.function()));
+  }
+  uint64_t function_cut(uint32_t group, uint32_t region) const {
+    const auto found = function_cut_ns_.find(pack(group, region));
+    return found != function_cut_ns_.end() ? found->second : UINT64_MAX;
   }
   void cut(const Failures::Failure& failure) {
-    if (failure.meeting >= Meeting::kCommunicator) {
+    if (failure.meeting == Meeting::kFile &&
+        profile::changes_file(model_.regions[failure.function()].name)) {
+      cut_function(failure.group, failure.function(), failure.time_ns);
+    } else if (failure.meeting >= Meeting::kCommunicator) {
       cut_objects(failure.group, failure.time_ns);
     } else {
       cut(failure.group, Hole::kFailure, failure.time_ns);

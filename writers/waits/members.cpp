@@ -111,7 +111,11 @@ void Collector::add_object_event(const Event& event) {
 
 void Collector::add_window_event(const Event& event) {
   const auto operation = operation_on_window(static_cast<RmaOperation>(event.tag));
-  add_member(as_collective(event, operation), count_window_call(event));
+  const std::optional<Turn> turn = count_window_call(event);
+  // One that failed has a number among those of its communicator.
+  if (turn && operation == CollectiveOperation::kCreateHandle)
+    count_call({Meeting::kCommunicator, turn->communicator, 0, 0});
+  add_member(as_collective(event, operation), turn);
 }
 
 std::optional<Collector::Turn> Collector::count_window_call(const Event& event) {
@@ -125,17 +129,26 @@ void Collector::add_file_event(const Event& event) {
   const uint32_t flags = event.io_flags();
   const bool is_seek = event.kind == EventKind::kIoSeek;
   if ((flags & (is_seek ? kIoShared : kIoCollective)) == 0) return;
-  const uint32_t file = files_.global(event.file());
-  if (file >= model_->files.size() || !model_->files[file].communicator) return;
-  const Turn turn{Meeting::kFile, *model_->files[file].communicator, file, 0};
   const Event call = as_collective(event, CollectiveOperation::kOther, event.request | kOfFile);
   if ((flags & kIoNonblocking) == 0) {
-    add_member(call, count_call(turn));
+    add_member(call, count_file_call(event.file()));
   } else if (event.kind == EventKind::kIoIssued) {
-    start_member(call, count_call(turn));
+    start_member(call, count_file_call(event.file()));
   } else {
-    complete_member(call, turn);
+    complete_member(call, turn_on_file(event.file()));
   }
+}
+
+/// Without its number; nothing where nobody knows whose file it is.
+std::optional<Collector::Turn> Collector::turn_on_file(uint32_t local_file) const {
+  const uint32_t file = files_.global(local_file);
+  if (file >= model_->files.size() || !model_->files[file].communicator) return std::nullopt;
+  return Turn{Meeting::kFile, *model_->files[file].communicator, file, 0};
+}
+
+std::optional<Collector::Turn> Collector::count_file_call(uint32_t local_file) {
+  const std::optional<Turn> turn = turn_on_file(local_file);
+  return turn ? count_call(*turn) : std::nullopt;
 }
 
 /// A member that takes part from this call on; nothing where it has nobody to meet.

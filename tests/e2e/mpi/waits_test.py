@@ -238,14 +238,17 @@ class Waits(TestCase):
     def test_collectives_that_all_members_are_refused_hide_nothing(self):
         # Open MPI has no windows where one process cannot write another's memory.
         env = environment(OMPI_MCA_btl_vader_single_copy_mechanism="emulated")
-        for case, left_out, unmatched in (("alike", 0, 0), ("alone", 7, 2)):
+        cases = (("alike", 5, 0, 0), ("alone", 0, 7, 2), ("made_alike", 5, 0, 0),
+                 ("made_alone", 0, 6, 0), ("file_alike", 4, 0, 0), ("file_alone", 1, 4, 1))
+        for case, collectives, left_out, unmatched in cases:
             output = self.folder / case
-            process = profile(2, output, PROGRAMS / "refused", case, timeout_s=60, env=env)
+            process = profile(2, output, PROGRAMS / "refused", case, self.folder, timeout_s=60,
+                              env=env)  # fmt: skip
             self.assert_exit(process)
             document = ledger(output)
             told = document["waits"]
             # Alone, the refused ones are collectives as well, of which the others know nothing.
-            self.assertEqual(told["collectives"], 5 if left_out == 0 else 0, case)
+            self.assertEqual(told["collectives"], collectives, case)
             self.assertEqual(told["collectives_left_out"], left_out, case)
             why = ["1 process had calls that failed"] if left_out else []
             self.assertEqual(told["left_out_because"], why, case)

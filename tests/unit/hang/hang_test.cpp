@@ -43,6 +43,18 @@ TEST(Hang, rank_that_does_not_come_is_named) {
       "did not arrive");
 }
 
+TEST(Hang, of_polls_in_vain_few_are_recorded) {
+  for (const char* name : {"MPI_Comm_rank", "MPI_Test", "MPI_Parrived"}) {
+    Job job(2);
+    for (uint32_t rank = 0; rank < 2; ++rank) job.finish(rank, 20 * kSecond);
+    job.name(kRecv, name).count(1, kRecv, 640).open(0, 30 * kSecond, kAllreduce);
+    const bool is_poll = std::string_view(name) != "MPI_Comm_rank";
+    EXPECT_EQ(job.lines().back(),
+              "  rank 1 on n1 (pid 101) did not arrive: its last call was over 80 s ago" +
+                  std::string(is_poll ? ", polls in vain apart" : ""));
+  }
+}
+
 TEST(Hang, two_shares_say_what_one_process_says) {
   Job job(5);
   for (uint32_t rank = 0; rank < 5; ++rank) job.finish(rank, 20 * kSecond);

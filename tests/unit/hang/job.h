@@ -63,6 +63,11 @@ class Job {
     events_[rank].push_back(event);
     return *this;
   }
+  /// Calls of which one in many is recorded.
+  Job& count(uint32_t rank, uint32_t region, uint64_t call_count) {
+    processes_[rank].counts[{1, region}] = call_count;
+    return *this;
+  }
   Job& name(uint32_t region, const char* name) {
     model_.regions[10 - region].name = name;
     return *this;

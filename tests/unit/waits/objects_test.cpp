@@ -219,10 +219,11 @@ TEST(Files, are_waited_for_in_every_collective_call) {
   }
 }
 
-/// The first rank's call failed once; then all change the file, and write.
-std::vector<Rank> fail_once() {
+/// The call of the first rank, or of both, failed once; then they change the file, and write.
+std::vector<Rank> fail_once(bool has_second_failed = false) {
   Event failed = test::enter(2, kOther);
   failed.flags = kFailed;
+  failed.communicator = kFile;
   const std::vector<Event> change = {
       on_file(EventKind::kIoChange, IoOperation::kSetView, kIoCollective)};
   const std::vector<Event> write = {
@@ -230,7 +231,20 @@ std::vector<Rank> fail_once() {
   Rank first;
   first.add(failed).add(leave(3, kOther));
   first.call(kOther, 10, 22, change).call(kCollective, 30, 42, write);
-  return {first, Rank().call(kOther, 20, 23, change).call(kCollective, 40, 43, write)};
+  Rank second;
+  if (has_second_failed) second.add(failed).add(leave(3, kOther));
+  return {first, second.call(kOther, 20, 23, change).call(kCollective, 40, 43, write)};
+}
+
+TEST(Files, hide_nothing_behind_a_call_that_failed_on_all_members_alike) {
+  for (const char* name : {"MPI_File_set_view", "MPI_File_write_all"}) {
+    const WaitSummary summary = analyse(model_of(2, name), fail_once(true));
+    EXPECT_THAT(rows(summary),
+                testing::UnorderedElementsAre(Row{0, kOther, WaitKind::kFile, 1, 10, 10},
+                                              Row{0, kCollective, WaitKind::kFile, 1, 10, 10}))
+        << name;
+    EXPECT_EQ(summary.alike_failure_count, 2u);
+  }
 }
 
 TEST(Files, have_no_order_of_changes_by_a_function_that_failed) {
@@ -240,7 +254,7 @@ TEST(Files, have_no_order_of_changes_by_a_function_that_failed) {
     EXPECT_THAT(rows(summary),
                 testing::ElementsAre(Row{0, kCollective, WaitKind::kFile, 1, 10, 10}))
         << name;
-    EXPECT_EQ(summary.incomplete_count, 1u) << name;
+    EXPECT_EQ(summary.incomplete_count, 2u) << "that have two numbers: " << name;
   }
 }
 
@@ -364,6 +378,31 @@ TEST(Creations, that_failed_on_one_member_leave_no_order) {
   EXPECT_TRUE(
       analyse(model, {first, Rank().call(kOther, 2, 150, kMake).call(kOther, 160, 201, kMake)})
           .rows.empty());
+}
+
+/// Each is called `before` times, fails, and is called once more.
+TEST(Creations, that_failed_on_all_members_alike_hide_nothing) {
+  Model model = model_of(2, "MPI_Win_create");
+  const std::vector<Event> make = {on_window(RmaOperation::kCreate)};
+  Event failed = test::enter(4, kOther);
+  failed.flags = kFailed;
+  failed.communicator = kMake[0].communicator;
+  failed.operation = CollectiveOperation::kCreateHandle;
+  const auto analyse_with = [&](bool is_at_once) {
+    Rank first;
+    Rank second;
+    first.call(kOther, 1, 2, make).add(failed).add(leave(5, kOther)).call(kOther, 10, 41, make);
+    if (is_at_once) {
+      second.call(kOther, 2, 3, make).add(failed).add(leave(5, kOther)).call(kOther, 40, 42, make);
+    } else {
+      second.add(failed).add(leave(5, kOther)).call(kOther, 6, 7, make).call(kOther, 40, 42, make);
+    }
+    return analyse(model, {first, second});
+  };
+  const WaitSummary alike = analyse_with(true);
+  EXPECT_EQ(alike.collective_count, 2u);
+  EXPECT_EQ(alike.alike_failure_count, 0u) << "that the archive has none of";
+  EXPECT_EQ(analyse_with(false).collective_count, 0u) << "at another place in the order";
 }
 
 }  // namespace

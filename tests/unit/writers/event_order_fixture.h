@@ -45,14 +45,14 @@ class EventOrderTest : public testing::Test {
 
   std::string run_batches(const std::vector<spool::StreamBatch>& batches, uint64_t end_ticks = 0) {
     text_.clear();
-    EventOrder order(clock_,
-                     {&regions_, &global_regions_, &communicators_, &metrics_, &windows_,
-                      &rank_groups_, &files_, &file_names_, &global_communicators_},
-                     &requests_, &open_io_, &outcome_, &tally_,
-                     [this](std::span<const Event> events) {
-                       for (const Event& event : events) add(event);
-                       return Status();
-                     });
+    EventOrder order(
+        clock_,
+        {&regions_, &global_regions_, &communicators_, &metrics_, &windows_, &rank_groups_, &files_,
+         &file_names_, &global_communicators_, &global_windows_, &global_files_},
+        &requests_, &open_io_, &outcome_, &tally_, [this](std::span<const Event> events) {
+          for (const Event& event : events) add(event);
+          return Status();
+        });
     for (const spool::StreamBatch& batch : batches) {
       EXPECT_TRUE(order.add(batch).has_value());
     }
@@ -77,6 +77,8 @@ class EventOrderTest : public testing::Test {
   std::unordered_map<uint32_t, uint32_t> communicators_;
   std::vector<GlobalCommunicator> global_communicators_{
       {"world", CommunicatorKind::kWorld, {}, {}}};
+  std::vector<GlobalWindow> global_windows_{{"window", 0, WindowFlavour::kCreate}};
+  std::vector<GlobalFile> global_files_{{0, 0, 0}};
   std::unordered_map<uint32_t, uint32_t> metrics_;
   std::unordered_map<uint32_t, uint32_t> windows_;
   std::unordered_map<uint32_t, uint32_t> rank_groups_;

@@ -45,6 +45,16 @@ TEST_F(EventOrderTest, a_receive_that_failed_when_it_was_waited_for_got_nobody_k
   EXPECT_EQ(outcome_.unmatched_count, 2u);
 }
 
+/// MPICH does not tell some programs that a persistent one is complete.
+TEST_F(EventOrderTest, a_receive_from_nobody_has_no_events_and_needs_no_end) {
+  const Record start = message_record(1, 1, 2, kIncoming | kNonblocking, kNoPeer, 5, 8, 70);
+  EXPECT_EQ(run({start, completion_record(15, kIncoming | kInsideSpan, kNoPeer, 5, 0, 70),
+                 span_record(2, 10, 20)}),
+            "1:enter1 2:leave1 10:enter2 20:leave2");
+  EXPECT_EQ(run({start}), "1:enter1 2:leave1");
+  EXPECT_EQ(outcome_.unmatched_count, 0u);
+}
+
 /// The others have met somebody, or wait for ever; who fails in making a communicator has none.
 TEST_F(EventOrderTest, a_collective_that_failed_may_have_been_one) {
   const auto collective = [](CollectiveOperation operation, uint16_t flags) {
@@ -53,7 +63,8 @@ TEST_F(EventOrderTest, a_collective_that_failed_may_have_been_one) {
   communicators_[1] = 0;
   EXPECT_EQ(run({collective(CollectiveOperation::kCreateHandle, kFailed)}), "10:enter1 20:leave1");
   EXPECT_EQ(outcome_.unmatched_count, 0u);
-  EXPECT_EQ(events_[0].communicator, 0u);
+  EXPECT_EQ(events_[0].communicator, 1u);
+  EXPECT_EQ(events_[0].operation, CollectiveOperation::kCreateHandle);
   events_.clear();
   EXPECT_EQ(run({collective(CollectiveOperation::kBroadcast, kFailed)}), "10:enter1 20:leave1");
   EXPECT_EQ(outcome_.unmatched_count, 1u);
@@ -76,6 +87,36 @@ TEST_F(EventOrderTest, a_fence_that_failed_may_have_been_one) {
   run({rma_record(1, 30, 40, RmaOperation::kFence, -1, 0, 0, 0, kFailed, 77)});
   EXPECT_EQ(outcome_.unmatched_count, 1u) << "of no window";
   EXPECT_EQ(events_[2].flags & kFailed, 0);
+}
+
+TEST_F(EventOrderTest, a_fence_that_failed_on_a_window_of_one_concerns_nobody_else) {
+  global_communicators_.push_back({"self", CommunicatorKind::kSelf, {}, {}});
+  global_windows_[0].communicator = 1;
+  run({rma_record(1, 10, 20, RmaOperation::kFence, -1, 0, 0, 0, kFailed)});
+  EXPECT_EQ(outcome_.unmatched_count, 0u);
+  EXPECT_EQ(events_[0].flags & kFailed, 0);
+}
+
+TEST_F(EventOrderTest, a_collective_on_a_file_that_failed_may_have_been_one) {
+  const auto run_failed = [&](IoOperation operation, uint32_t io_flags, uint32_t file = 1) {
+    outcome_ = {};
+    events_.clear();
+    run({io_record(1, 10, 20, operation, io_flags, 8, 0, 0, file, kUnknownOffset, kFailed)});
+    return outcome_.unmatched_count;
+  };
+  EXPECT_EQ(run_failed(IoOperation::kWrite, kIoCollective), 1u);
+  EXPECT_EQ(events_[0].communicator, 1u);
+  EXPECT_EQ(run_failed(IoOperation::kRead, kIoCollective | kIoSplitBegin), 1u);
+  EXPECT_EQ(run_failed(IoOperation::kSeek, kIoShared), 1u);
+  EXPECT_EQ(run_failed(IoOperation::kSetView, kIoCollective), 1u);
+  EXPECT_EQ(run_failed(IoOperation::kWrite, 0), 0u) << "of one process";
+  EXPECT_EQ(run_failed(IoOperation::kWrite, kIoCollective, 77), 0u) << "of no file";
+  EXPECT_EQ(events_[0].flags & kFailed, 0);
+  EXPECT_EQ(run_failed(IoOperation::kOpen, kIoCollective), 0u) << "who has none has no event";
+  global_communicators_.push_back({"self", CommunicatorKind::kSelf, {}, {}});
+  global_files_[0].communicator = 1;
+  EXPECT_EQ(run_failed(IoOperation::kWrite, kIoCollective), 0u) << "that nobody else has open";
+  EXPECT_EQ(events_[0].flags & kFailed, 0);
 }
 
 /// Of no communicator, or of one whose only member has called it.

@@ -117,7 +117,14 @@ TEST_F(FindingsOfRanks, nobody_is_accused_where_nobody_waits) {
 TEST_F(FindingsOfRanks, one_that_may_have_polled_all_the_time_is_not_accused) {
   for (const uint32_t rank : {0, 1}) add_wait(rank, 4 * kSecond);
   add_wait(2, 4 * kSecond, true);
-  EXPECT_THAT(lines({5, 5, 1, 1}), HasSubstr("rank 3 is 9.0 s outside MPI"));
+  EXPECT_THAT(lines({5, 5, 1, 1}), HasSubstr("rank 3 is 9.0 s outside MPI and its polling"));
+}
+
+TEST_F(FindingsOfRanks, polls_are_in_mpi_once) {
+  for (const uint32_t rank : {0, 1, 3}) add_wait(rank, 4 * kSecond, true);
+  model_.regions[kBarrier].name = "MPI_Test";
+  EXPECT_THAT(lines({5, 5, 1, 5}), HasSubstr("rank 2 is 9.0 s outside MPI, 4.0 s longer than the "
+                                             "median (5.0 s)"));
 }
 
 TEST_F(FindingsOfRanks, what_is_an_upper_bound_is_said_to_be_one) {

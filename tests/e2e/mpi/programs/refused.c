@@ -1,5 +1,6 @@
 // Calls that MPI refuses and whose error the program takes: the library's own answer comes, and
 // what goes on afterwards is followed. One rank.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -137,6 +138,38 @@ static void refuse_collectives(int is_refused) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/// The same of what is made.
+static void refuse_to_make(int is_refused) {
+  int value = 0;
+  MPI_Comm comm;
+  MPI_Win window;
+  if (is_refused) {
+    CHECK(MPI_Comm_split(MPI_COMM_WORLD, 0, 0, NULL) != MPI_SUCCESS);
+    CHECK(MPI_Win_create(&value, -1, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window) != MPI_SUCCESS);
+  }
+  MPI_Comm_split(MPI_COMM_WORLD, 0, 0, &comm);
+  MPI_Win_create(&value, sizeof value, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  MPI_Win_fence(0, window);
+  MPI_Win_free(&window);
+  MPI_Comm_free(&comm);
+}
+
+/// The same of an access to a file, and of a file that is not there.
+static void refuse_access(int is_refused, const char* folder) {
+  char path[4096];
+  char value[8] = "written";
+  MPI_File file;
+  snprintf(path, sizeof path, "%s/not there", folder);
+  CHECK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &file) != MPI_SUCCESS);
+  snprintf(path, sizeof path, "%s/refused", folder);
+  MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+  if (is_refused)
+    CHECK(MPI_File_write_at_all(file, 0, value, -1, MPI_CHAR, MPI_STATUS_IGNORE) != MPI_SUCCESS);
+  MPI_File_set_size(file, 8);
+  MPI_File_write_at_all(file, 0, value, 8, MPI_CHAR, MPI_STATUS_IGNORE);
+  MPI_File_close(&file);
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -148,6 +181,10 @@ int main(int argc, char** argv) {
     if (strcmp(argv[1], "result") == 0) forget_result();
     if (strcmp(argv[1], "alike") == 0) refuse_collectives(1);
     if (strcmp(argv[1], "alone") == 0) refuse_collectives(rank == 0);
+    if (strcmp(argv[1], "made_alike") == 0) refuse_to_make(1);
+    if (strcmp(argv[1], "made_alone") == 0) refuse_to_make(rank == 0);
+    if (strcmp(argv[1], "file_alike") == 0) refuse_access(1, argv[2]);
+    if (strcmp(argv[1], "file_alone") == 0) refuse_access(rank == 0, argv[2]);
     MPI_Finalize();
     return 0;
   }
