@@ -163,6 +163,7 @@ class Drainer : private ring::Sink {
   void report_counts(Ring& ring);
   void report_open_calls(Ring& ring, uint64_t now_ns);
   void report_quiet(Ring& ring, uint64_t now_ns);
+  void look_for_init(const Ring& ring) const;
   void note_records(Ring* ring, uint64_t now_ns) const;
   void ask_stack(const Ring& ring, int32_t tid, uint64_t quiet_ticks);
   static bool is_in_call(const Ring& ring, int32_t tid);

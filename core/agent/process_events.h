@@ -1,14 +1,16 @@
 /// Starts and ends of processes on their way to the housekeeping thread. What it does about a start
 /// (files below /proc, counters, samples: a millisecond of CPU) is not waited for, and while
 /// ranks of the node are still to come these need the cores: starts are kept back until all have
-/// attached or none comes any more, half a second at most.
+/// attached or none comes any more, half a second at most; and until they have left MPI_Init, where
+/// they wait for each other by sleeping a little and often, which counters make dear.
 ///
-///     start ---> kept back ---> due: all came | none came of late | it is old | an end came |
-///                                    somebody waits for it
+///     start ---> kept back ---> due: all came, or none came of late, and are out of MPI_Init |
+///                                    it is old | an end came | somebody waits for it
 ///
 /// Thread: whoever holds the lock of its owner.   Cost: a vector.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -39,7 +41,9 @@ class ProcessEvents {
   /// Whether take() should be called now.
   bool is_due(uint64_t now_ns) const noexcept {
     if (events_.empty()) return false;
-    return has_end_ || now_ns - first_ns_ >= kStartNs || now_ns - last_ns_ >= kPauseNs ||
+    if (has_end_ || now_ns - first_ns_ >= kInitNs) return true;
+    if (is_any_in_init()) return false;
+    return now_ns - first_ns_ >= kStartNs || now_ns - last_ns_ >= kPauseNs ||
            !ranks_are_coming(state_->header());
   }
   /// All of them, due or not.
@@ -52,6 +56,16 @@ class ProcessEvents {
  private:
   /// Ranks that start together are not further apart.
   static constexpr uint64_t kPauseNs = 100'000'000;
+  /// MPI_Init of a large job takes longer: of that one the rest is seen.
+  static constexpr uint64_t kInitNs = 3'000'000'000;
+
+  bool is_any_in_init() const noexcept {
+    const uint32_t first = state_->header().first_process;
+    return std::any_of(events_.begin(), events_.end(), [&](const ProcessEvent& event) {
+      const ProcessCell& cell = state_->process(event.process - first);
+      return event.is_start && cell.is_in_init.load(std::memory_order_relaxed) != 0;
+    });
+  }
 
   const State* state_;
   std::vector<ProcessEvent> events_;

@@ -38,6 +38,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace aon::agent {
 
@@ -76,6 +77,12 @@ struct BegunCall {
   uint16_t reserved;
   char name[48];  ///< empty: none
 };
+
+/// MPI_Init or MPI_Init_thread.
+inline bool is_mpi_init(const BegunCall& call) noexcept {
+  constexpr std::string_view kName = "MPI_Init";
+  return std::string_view(call.name, sizeof(call.name)).starts_with(kName);
+}
 
 struct Hello {
   MessageHeader header;

@@ -46,8 +46,7 @@ Server::Server(int listen_fd, State* state, Drainer* drainer, KeeperLink* keeper
 }
 
 void Server::watch(int fd, uint32_t kind, uint32_t number, uint32_t events) {
-  epoll_event event{};
-  event.events = events;
+  epoll_event event{.events = events, .data = {}};
   event.data.u64 = (uint64_t{kind} << 32) | number;
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
     AON_LOG_ERROR("epoll: %s", strerror(errno));
@@ -205,8 +204,9 @@ bool Server::attach(uint32_t id, Connection& connection, const Hello& hello) {
     if (!take_over(cell, std::move(connection.fd))) return false;
   } else {
     end_earlier_images(pid);
-    const Newcomer newcomer{pid,           hello.rank, hello.world_size, hello.start_time_ticks,
-                            hello.program, false};
+    Newcomer newcomer{pid,           hello.rank, hello.world_size, hello.start_time_ticks,
+                      hello.program, false};
+    newcomer.is_in_init = is_mpi_init(hello.begun);
     if (!add_process(newcomer, std::move(connection.fd), UniqueFd(proc::open_pidfd(pid)), &cell))
       return false;
   }
@@ -241,6 +241,7 @@ bool Server::add_process(const Newcomer& newcomer, UniqueFd connection, UniqueFd
   cell.world_size = newcomer.world_size;
   cell.exit_code = -1;
   cell.is_followed = newcomer.is_followed ? 1 : 0;
+  cell.is_in_init.store(newcomer.is_in_init ? 1 : 0, std::memory_order_relaxed);
   cell.start_time_ticks = newcomer.start_time_ticks;
   cell.attach_ticks = clock::now_ticks(tick_source_);
   std::memcpy(cell.program, newcomer.program, sizeof(cell.program));
@@ -267,8 +268,7 @@ bool Server::add_process(const Newcomer& newcomer, UniqueFd connection, UniqueFd
 
 /// A connection that has been watched as one of nobody yet is the process's from now on.
 void Server::watch_connection(const Process& process) {
-  epoll_event event{};
-  event.events = EPOLLIN | EPOLLRDHUP;
+  epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {}};
   event.data.u64 = (uint64_t{kProcess} << 32) | process.cell;
   const int connection = process.connection.get();
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, connection, &event) != 0)

@@ -92,6 +92,7 @@ class Server {
     uint64_t start_time_ticks;
     const char* program;
     bool is_followed;
+    bool is_in_init = false;
   };
   struct Connection {
     UniqueFd fd;

@@ -228,12 +228,17 @@ void Session::leave(uint32_t process_number, Process& process) {
 
 void Session::take_back(uint32_t process_number, Process& process) {
   sample_stand_in(process_number, process, api_->now_ticks(core_));
-  process.stand_in.reset();
   std::vector<pid_t> tasks = kernel_.list_tasks(process.pid);
   tasks.resize(std::min(tasks.size(), kMaxTasks));
+  bool is_counted = false;
+  for (Group& group : process.groups) {
+    group.counters.open(tasks);
+    is_counted |= group.counters.is_open();
+  }
+  if (!is_counted) return;  // it may not be watched any more, or descriptors are short
+  process.stand_in.reset();
   for (Group& group : process.groups) {
     for (Metric& metric : group.metrics) metric.base = metric.total;
-    group.counters.open(tasks);
   }
   report(process_number, process);
 }

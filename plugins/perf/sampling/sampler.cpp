@@ -11,6 +11,7 @@ namespace aon::perf {
 namespace {
 
 constexpr uint64_t kLowestRateHz = 1;
+constexpr uint64_t kDominance = 2;  ///< so many times dearer is what is to give
 
 }  // namespace
 
@@ -128,51 +129,44 @@ void Sampler::tick(uint64_t) {
   }
 }
 
-/// Leaves those that switch most until the others cost no more than half of what all may, and takes
-/// back those that need not be left. Returns ns a second that are left for samples; 0: switches are
-/// not what costs.
-uint64_t Sampler::leave_threads(uint64_t divisor) {
-  struct Candidate {
-    uint64_t cost_ns;
-    uint32_t process;
-    pid_t tid;
-  };
+/// Threads that switch, those that do it most first.
+std::vector<Sampler::Candidate> Sampler::candidates() const {
   std::vector<Candidate> candidates;
-  uint64_t all_ns = 0;
   for (const auto& [number, process] : processes_) {
-    for (const auto& [tid, per_second] : process->switching_threads()) {
+    for (const auto& [tid, per_second] : process->switching_threads())
       candidates.push_back({per_second * cost_per_switch_ns_, number, tid});
-      all_ns += candidates.back().cost_ns;
-    }
   }
   std::sort(candidates.begin(), candidates.end(),
             [](const Candidate& a, const Candidate& b) { return a.cost_ns > b.cost_ns; });
-  const uint64_t target_ns = (all_ns + second_sample_ns_) / divisor;
-  if (all_ns <= target_ns / 2) divisor = 1;  // nobody need be left
-  const uint64_t allowed_ns = divisor == 1 ? all_ns : target_ns / 2;
-  for (const Candidate& candidate : candidates) {
-    SampledProcess& process = *processes_.at(candidate.process);
-    const bool is_too_much = all_ns > allowed_ns;
-    if (is_too_much) all_ns -= candidate.cost_ns;
-    if (is_too_much) process.leave(candidate.tid);
-    if (!is_too_much) process.take_back(candidate.tid);
-  }
-  return divisor == 1 ? 0 : target_ns - all_ns;
-}
-
-/// The highest rate, a power of two below what was asked for, at which samples cost no more.
-uint64_t Sampler::rate_within(uint64_t cost_ns) const {
-  uint64_t divisor = 1;
-  while (second_sample_ns_ / divisor > cost_ns && divisor < host_.event.rate_hz) divisor *= 2;
-  return host_.event.rate_hz / divisor;
+  return candidates;
 }
 
 void Sampler::throttle(uint32_t divisor) {
+  const std::vector<Candidate> threads = candidates();
+  uint64_t switches_ns = 0;
+  for (const Candidate& thread : threads) switches_ns += thread.cost_ns;
   const uint64_t last = host_.event.rate_hz;  // 1 Hz
-  const uint64_t room_ns = leave_threads(divisor == 0 ? last : divisor);
-  const uint64_t lowered_hz = divisor == 0 ? 0 : host_.event.rate_hz / divisor;
-  const uint64_t within_hz = room_ns == 0 ? 0 : rate_within(room_ns);
-  set_rate(std::max({lowered_hz, within_hz, kLowestRateHz}));
+  const uint64_t wanted = divisor == 0 ? last : std::min<uint64_t>(divisor, last);
+  // A quarter more is near enough: steps are halves.
+  const uint64_t target_ns = (switches_ns + second_sample_ns_) / wanted * 5 / 4;
+  uint64_t rate_divisor = switches_ns > kDominance * second_sample_ns_ ? 1 : wanted;
+  size_t left = 0;
+  while (second_sample_ns_ / rate_divisor + switches_ns > target_ns) {
+    const bool is_lowest = rate_divisor >= last;
+    if (!is_lowest && switches_ns <= kDominance * (second_sample_ns_ / rate_divisor)) {
+      rate_divisor *= 2;
+    } else if (left < threads.size()) {
+      switches_ns -= threads[left++].cost_ns;
+    } else {
+      break;
+    }
+  }
+  for (size_t i = 0; i < threads.size(); ++i) {
+    SampledProcess& process = *processes_.at(threads[i].process);
+    i < left ? process.leave(threads[i].tid) : process.take_back(threads[i].tid);
+  }
+  set_rate(divisor == 0 && left == 0 ? kLowestRateHz
+                                     : std::max(last / rate_divisor, kLowestRateHz));
 }
 
 void Sampler::set_rate(uint64_t rate_hz) {

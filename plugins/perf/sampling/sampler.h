@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "perf/sampling/process.h"
 
@@ -23,13 +24,20 @@ class Sampler {
   /// Its rings outlive it: takes what is left in them.
   void process_ended(uint32_t process);
   void tick(uint64_t now_ticks);
-  /// A rate of 1/divisor of what was asked for, one a second at least; 0: that one. Where context
-  /// switches alone cost more than half of what all may, threads are left, and the rate is lowered
-  /// only as far as the others leave no room.
+  /// Samples and context switches are to cost 1/divisor of what they would at the rate asked for
+  /// and with all threads watched; 0: nothing, but for one sample a second. The rate is lowered,
+  /// and where it is switches that cost, threads are left, those that switch most first.
   void throttle(uint32_t divisor);
 
  private:
   static constexpr uint32_t kTicksPerScan = 10;
+
+  /// A thread that may be left.
+  struct Candidate {
+    uint64_t cost_ns;  ///< of its context switches, a second
+    uint32_t process;
+    pid_t tid;
+  };
 
   bool has_stacks() const;
   void define_rate(uint32_t process);
@@ -37,8 +45,7 @@ class Sampler {
   void add_pair();
   void charge_samples(uint64_t sample_count);
   void charge_switches();
-  uint64_t leave_threads(uint64_t divisor);
-  uint64_t rate_within(uint64_t cost_ns) const;
+  std::vector<Candidate> candidates() const;
   void set_rate(uint64_t rate_hz);
 
   SamplingHost host_;

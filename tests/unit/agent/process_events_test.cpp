@@ -55,6 +55,23 @@ TEST_F(ProcessEventsTest, starts_do_not_wait_where_no_ranks_are_expected) {
   EXPECT_TRUE(events_.is_due(0));
 }
 
+TEST_F(ProcessEventsTest, starts_wait_until_mpi_init_is_left) {
+  state_.header().expected_ranks.store(2);
+  state_.process(1).is_in_init.store(1);
+  attach(0, 0);
+  attach(1, 0);
+  EXPECT_FALSE(events_.is_due(600 * kMs));
+  state_.process(1).is_in_init.store(0);
+  EXPECT_TRUE(events_.is_due(600 * kMs));
+}
+
+TEST_F(ProcessEventsTest, starts_wait_for_a_long_mpi_init_three_seconds) {
+  state_.process(0).is_in_init.store(1);
+  attach(0, 10 * kMs);
+  EXPECT_FALSE(events_.is_due(3009 * kMs));
+  EXPECT_TRUE(events_.is_due(3010 * kMs));
+}
+
 TEST_F(ProcessEventsTest, an_end_does_not_wait_and_comes_behind_its_start) {
   state_.header().expected_ranks.store(3);
   attach(0, 0);

@@ -134,6 +134,16 @@ TEST_F(SwitchingProcesses, are_counted_by_the_kernel_again_from_where_they_were)
   EXPECT_THAT(core_.states.at(kProcess).reason, HasSubstr("for a time"));
 }
 
+TEST_F(SwitchingProcesses, stay_counted_from_proc_where_the_kernel_refuses_now) {
+  session_->throttle(2);
+  fake.refuse = [](const perf_event_attr&, pid_t) { return -EMFILE; };
+  session_->throttle(1);
+  fake.task_counts[kPid] = {70'100, 0, false};
+  tick_a_second();
+  EXPECT_EQ(last(kProcess, "context-switches"), 50'100.0);
+  EXPECT_THAT(core_.states.at(kProcess).reason, HasSubstr("counted from /proc once a second"));
+}
+
 TEST_F(SwitchingProcesses, keep_their_last_counts_when_they_end) {
   session_->throttle(0);
   EXPECT_TRUE(fake.open.empty());
