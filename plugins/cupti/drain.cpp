@@ -313,7 +313,7 @@ void Drain::look_for_work(const Work& work, const uint8_t* record) {
   if (is_launch && !is_captured) ++launch_count_;
 }
 
-/// Of the thread of `capture`: another one may end what it has begun. Where none is known to capture
+/// Ends `capture`: another thread may end what one has begun. Where none is known to capture
 /// the begin was not seen, and what was launched behind it has not run.
 void Drain::end_capture(Capture* capture) {
   if (capture_count_ == 0) {
