@@ -430,11 +430,11 @@ std::string untimed_text(const LatenessSummary& summary) {
       summary.told_count == 0 ? "; --nccl-level gpu has NCCL tell them, from 2.27 on" : "";
   if (summary.timed_count == 0)
     return fmt::format(
-        "none of {} operations of NCCL has times on the GPU: late ranks, slow links "
-        "and bandwidths are not told{}",
+        "none of {} operations of NCCL has a time of its own on the GPU: late ranks, slow "
+        "links and bandwidths are not told{}",
         grouped(count), remedy);
   return fmt::format(
-      "{} of {} operations of NCCL have no times on the GPU: late ranks, slow links "
+      "{} of {} operations of NCCL have no time of their own on the GPU: late ranks, slow links "
       "and bandwidths are told by the others{}",
       grouped(summary.untimed_count), grouped(count), remedy);
 }

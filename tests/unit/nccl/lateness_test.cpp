@@ -319,19 +319,21 @@ TEST(NcclUntimed, few_operations_without_times_are_not_told_and_many_are) {
   summary.untimed_count = 100;
   EXPECT_EQ(untimed_text(summary), "");
   summary.untimed_count = 9'000;
-  EXPECT_EQ(untimed_text(summary),
-            "9 000 of 10 000 operations of NCCL have no times on the GPU: late ranks, slow links "
-            "and bandwidths are told by the others; --nccl-level gpu has NCCL tell them, from "
-            "2.27 on");
+  EXPECT_EQ(
+      untimed_text(summary),
+      "9 000 of 10 000 operations of NCCL have no time of their own on the GPU: late ranks, slow "
+      "links and bandwidths are told by the others; --nccl-level gpu has NCCL tell them, from "
+      "2.27 on");
   summary.told_count = 10;
-  EXPECT_EQ(untimed_text(summary),
-            "9 000 of 10 000 operations of NCCL have no times on the GPU: late ranks, slow links "
-            "and bandwidths are told by the others");
+  EXPECT_EQ(
+      untimed_text(summary),
+      "9 000 of 10 000 operations of NCCL have no time of their own on the GPU: late ranks, slow "
+      "links and bandwidths are told by the others");
   summary = {};
   summary.untimed_count = 4;
   EXPECT_EQ(untimed_text(summary),
-            "none of 4 operations of NCCL has times on the GPU: late ranks, slow links and "
-            "bandwidths are not told; --nccl-level gpu has NCCL tell them, from 2.27 on");
+            "none of 4 operations of NCCL has a time of its own on the GPU: late ranks, slow links "
+            "and bandwidths are not told; --nccl-level gpu has NCCL tell them, from 2.27 on");
 }
 
 }  // namespace
