@@ -99,8 +99,8 @@ class Lateness(PluginTestCase):
         self.assertEqual(tables, {"lateness": [], "true_times": [], "links": []})
         self.assertEqual(attributes["parts_without_gpu_time"], 2 * 3 * RANKS)
         self.assertNotIn("NCCL", findings)
-        self.assertIn(f"none of {2 * 3 * RANKS} operations of NCCL has a time of its own on the GPU: "
-                      "late ranks, slow links and bandwidths are not told; --nccl-level gpu has",
+        self.assertIn(f"none of {2 * 3 * RANKS} operations of NCCL has a time of its own on the "
+                      "GPU: late ranks, slow links and bandwidths are not told; --nccl-level gpu",
                       (self.output / "summary.txt").read_text())
 
 
