@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,10 @@
 
 namespace aon::tools {
 namespace {
+
+/// Arrays of that size go back to the system when they are freed; as it is, glibc keeps more and
+/// more of the large ones.
+constexpr int kAloneBytes = 1 << 20;
 
 /// Exit code when one of the directories cannot be used now, else kExitDone.
 int check_directories(const FinalizeOptions& options) {
@@ -56,6 +61,7 @@ bool is_live(const FinalizeOptions& options) {
 }  // namespace
 
 int finalize(const FinalizeOptions& wanted) {
+  mallopt(M_MMAP_THRESHOLD, kAloneBytes);
   FinalizeOptions options = wanted;
   take_owner_rights(options.dirs);
   if (options.is_share) {

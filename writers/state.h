@@ -170,6 +170,18 @@ class StateIn {
     }
   }
 
+  /// Gives each value of a vector to `use`, up to the first one for which that is false.
+  template <class T, class Use>
+  bool each(Use use) {
+    uint64_t count = 0;
+    T value{};
+    if (!get_count(&count, std::is_trivially_copyable_v<T> ? sizeof(T) : 1)) return false;
+    for (uint64_t i = 0; i < count; ++i) {
+      if (!get(&value) || !use(value)) return false;
+    }
+    return true;
+  }
+
   /// Of what was read, say of an index: where it is not so all later reads fail.
   bool check(bool is_possible) {
     is_good_ = is_good_ && is_possible;

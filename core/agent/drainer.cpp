@@ -189,6 +189,7 @@ bool Drainer::take(const ring::Piece& piece) {
     return true;
   }
   if (!append(stream, piece.bytes, piece.counted, &piece.after)) return false;
+  if (piece.slot != kDefinitionSlot) current_->has_recorded = true;
   state_->stream(stream).position.set(piece.after);
   return true;
 }
@@ -220,6 +221,7 @@ DrainPass Drainer::drain(uint64_t now_ns) {
   for (auto& [cell, ring] : rings_) {
     current_ = &ring;
     if (ring.first_drain_ns == 0) ring.first_drain_ns = now_ns;
+    ring.has_recorded = false;
     const ring::DrainResult result = ring.reader->drain(*this);
     pass.bytes += result.bytes;
     pass.is_complete = pass.is_complete && result.is_complete;
@@ -228,7 +230,7 @@ DrainPass Drainer::drain(uint64_t now_ns) {
     const bool is_first = ring.window_start_ns == 0;
     if (phase < static_cast<uint32_t>(ProcessPhase::kEnded)) grow(ring, now_ns, result.bytes);
     if (result.bytes != 0 || is_first) ring.memory->wake_at_half();
-    if (result.bytes != 0 || ring.last_record_ns == 0) note_records(&ring, now_ns);
+    if (ring.has_recorded || ring.last_record_ns == 0) note_records(&ring, now_ns);
     const bool is_calm = phase < static_cast<uint32_t>(ProcessPhase::kEnded) &&
                          ring.peak_bytes_per_s < kCalmBytesPerSecond &&
                          now_ns - ring.first_drain_ns > kCalmAfterNs;

@@ -139,6 +139,7 @@ class Drainer : private ring::Sink {
     uint64_t last_record_ns = 0;     ///< when the last drain brought something
     uint64_t last_record_ticks = 0;  ///< the same
     bool is_quiet = false;           ///< and that was told
+    bool has_recorded = false;       ///< more than definitions, which idle threads of ours make
     bool has_counts = false;
   };
 

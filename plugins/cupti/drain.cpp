@@ -276,6 +276,7 @@ inline bool Drain::take_frequent(const uint8_t* record) {
     records_ns_ += work.graph != 0 ? kNodeNs : kLaunchNs;
     counts_.nodes += work.graph != 0 ? 1 : 0;
     if (AON_UNLIKELY(work.name == nullptr)) note_nameless();
+    last_work_ns_ = work.end_ns;
     emitter_.put(work);
   } else if (kind == Kind::kRuntime || kind == Kind::kDriver) {
     Work work = {};
@@ -285,6 +286,7 @@ inline bool Drain::take_frequent(const uint8_t* record) {
     if (did_nothing(record)) work.correlation = 0;
     records_ns_ += kOtherNs;
     ++counts_.calls;
+    last_work_ns_ = work.end_ns;
     emitter_.put(work);
   } else {
     return false;
@@ -298,22 +300,26 @@ void Drain::look_for_work(const Work& work, const uint8_t* record) {
   has_seen_work_ = work.row == Row::kStream;
   if (work.row != Row::kCalls || did_nothing(record)) return;
   const Does does = does_of(work);
-  const auto own = std::find(capturing_, capturing_ + capturing_count_, work.stream);
-  const bool is_capturing = own != capturing_ + capturing_count_;
-  if (does == Does::kCapture && !is_capturing && capturing_count_ < kMostCapturing)
-    capturing_[capturing_count_++] = work.stream;
-  if (does == Does::kEndCapture) end_capture(is_capturing ? own : capturing_);
+  Capture* const last = captures_ + capture_count_;
+  Capture* const own =
+      std::find_if(captures_, last, [&](const Capture& one) { return one.thread == work.stream; });
+  const bool is_capturing = own != last;
+  if (does == Does::kCapture && is_capturing) own->begin_ns = work.start_ns;
+  if (does == Does::kCapture && !is_capturing && capture_count_ < kMostCapturing)
+    captures_[capture_count_++] = {work.stream, work.start_ns};
+  if (does == Does::kEndCapture) end_capture(is_capturing ? own : captures_);
   const bool is_launch = does == Does::kLaunch || does == Does::kLaunchGraph;
-  if (is_launch && !is_capturing) ++launch_count_;
+  const bool is_captured = is_capturing && work.start_ns < own->begin_ns + kLongestCaptureNs;
+  if (is_launch && !is_captured) ++launch_count_;
 }
 
-/// Of the thread at `thread`: another one may end what it has begun. Where none is known to capture
+/// Ends `capture`: another thread may end what one has begun. Where none is known to capture
 /// the begin was not seen, and what was launched behind it has not run.
-void Drain::end_capture(uint32_t* thread) {
-  if (capturing_count_ == 0) {
+void Drain::end_capture(Capture* capture) {
+  if (capture_count_ == 0) {
     launch_count_ = 0;
   } else {
-    *thread = capturing_[--capturing_count_];
+    *capture = captures_[--capture_count_];
   }
 }
 
@@ -405,6 +411,13 @@ bool Drain::is_of_measured_thread(const Work& overhead) {
                          thread == shared().worker_thread.load(std::memory_order_relaxed));
 }
 
+/// Of our flushes while the program does nothing: each has CUPTI record what the last one took. A
+/// program that hangs would never be quiet.
+bool Drain::is_idle_cost(const Work& cost) const {
+  constexpr uint64_t kIdleNs = 1'000'000'000;
+  return cost.start_ns > last_work_ns_ && cost.start_ns - last_work_ns_ > kIdleNs;
+}
+
 bool Drain::has_plausible_times(const Work& work) const {
   return emitter_.clock().is_plausible(work.start_ns) && emitter_.clock().is_plausible(work.end_ns);
 }
@@ -435,6 +448,11 @@ void Drain::take(const uint8_t* record) {
     if (work.row == Row::kCalls) {
       call_threads_.note(work.correlation, work.stream);
       if (did_nothing(record)) work.correlation = 0;
+    }
+    if (work.row == Row::kOverhead) {
+      if (is_idle_cost(work)) return;
+    } else {
+      last_work_ns_ = work.end_ns;
     }
     if (is_nameless(work)) note_nameless();
     if (work.row == Row::kSynchronization) work.stream = call_threads_.thread_of(work.correlation);

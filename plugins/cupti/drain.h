@@ -48,7 +48,7 @@ class Drain {
   /// At the end: says when the program launched work and CUPTI told of none.
   void tell_silence() const;
   /// Calls are not recorded: captures may end unseen.
-  void forget_captures() { capturing_count_ = 0; }
+  void forget_captures() { capture_count_ = 0; }
   /// All buffers that the last flush brought are read. Says how long CUPTI keeps some back,
   /// from 5 s on.
   void note_complete();
@@ -65,6 +65,12 @@ class Drain {
 
  private:
   static constexpr uint32_t kMostErrors = 4;
+  /// One that is never ended does not hide for ever that nothing runs.
+  static constexpr uint64_t kLongestCaptureNs = 10'000'000'000;
+  struct Capture {
+    uint32_t thread;
+    uint64_t begin_ns;  ///< by CUPTI's clock
+  };
   static constexpr uint32_t kMostCapturing = 64;  ///< launches of further ones are taken for work
 
   /// Of the records of a buffer.
@@ -87,10 +93,11 @@ class Drain {
   void tell_kept_back(uint64_t kept_ns);
   bool take_frequent(const uint8_t* record);
   static bool is_of_measured_thread(const Work& overhead);
+  bool is_idle_cost(const Work& cost) const;
   bool has_plausible_times(const Work& work) const;
   void take(const uint8_t* record);
   void look_for_work(const Work& work, const uint8_t* record);
-  void end_capture(uint32_t* thread);
+  void end_capture(Capture* capture);
   void rest();
 
   const Client* client_ = nullptr;
@@ -101,12 +108,13 @@ class Drain {
   Pace pace_;
   uint64_t records_ns_ = 0;
   RecordCounts counts_;
-  uint64_t overhead_ns_ = 0;  ///< that CUPTI tells of itself in the program's threads
+  uint64_t overhead_ns_ = 0;   ///< that CUPTI tells of itself in the program's threads
+  uint64_t last_work_ns_ = 0;  ///< end of the latest work, by CUPTI's clock
   bool has_seen_work_ = false;
   // While no work was seen: launches that worked, but for those of threads that capture.
   uint64_t launch_count_ = 0;
-  uint32_t capturing_[kMostCapturing] = {};
-  uint32_t capturing_count_ = 0;
+  Capture captures_[kMostCapturing] = {};
+  uint32_t capture_count_ = 0;
   uint64_t refused_count_ = 0;  ///< of Missing, when drops were asked for last
   uint64_t flush_ticks_ = 0;    ///< begin of a flush whose buffers are not all read; 0: none
   uint64_t kept_told_ns_ = 0;

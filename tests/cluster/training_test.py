@@ -149,7 +149,7 @@ class Hang(OnHosts):
         self.assertRegex(text, r"\n    13 stands in .*compute_for_ever")
         self.assert_exit(run([AON, "finalize", "--snapshot", self.output]))
         self.assertRegex(ledger(self.output)["findings"][0],
-                         r"^ncclAllReduce 2 of world never ended: rank 0-12, 14-15 is in it, "
+                         r"^ncclAllReduce 2 of world never ended: ranks 0-12, 14-15 are in it, "
                          r"rank 13 on n4 \(pid \d+\) did not arrive$")  # fmt: skip
         with h5py.File(self.output / "profile.h5") as file:
             bit = list(file["nccl/operations"].attrs["flags"]).index("in flight")

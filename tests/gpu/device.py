@@ -34,7 +34,9 @@ HOPPER = 90  # the first with GPM
 CUPTI_PLACES = ("/usr/local/cuda*/extras/CUPTI/lib64", "/usr/local/cuda*/lib64",
                 "/usr/local/cuda*/targets/*/lib", "{site}/nvidia/cu1*/lib",
                 "{site}/nvidia/cuda_cupti/lib")  # fmt: skip
-NCCL_PLACES = ("/usr/local/cuda*/lib64", "/usr/lib/x86_64-linux-gnu", "{site}/nvidia/nccl/lib")
+NCCL = "libnccl.so.2"
+NCCL_PLACES = ("/usr/local/cuda*/lib64", "/usr/lib/*-linux-gnu", "/usr/lib64", "/usr/local/lib",
+               "{site}/nvidia/nccl/lib")  # fmt: skip
 
 
 def told(state):
@@ -133,15 +135,26 @@ def torch_python():
     return None, why
 
 
-def nccl_problem():
-    """None, or what a job of NCCL lacks here."""
+def mpirun_problem():
+    """None, or why ranks cannot be started as these scripts do it."""
     if shutil.which("mpirun") is None:
         return "no mpirun"
-    return None if nccl_library() else "no libnccl.so.2: install NVIDIA's libnccl2"
+    said = run(["mpirun", "--version"]).stdout
+    if "Open MPI" not in said and "OpenRTE" not in said:
+        return f"mpirun is not Open MPI's: {said.strip()[:60]}"
+    return None
+
+
+def nccl_problem():
+    """None, or what a job of NCCL lacks here."""
+    if why := mpirun_problem():
+        return why
+    return None if nccl_library() else f"no {NCCL}: install NVIDIA's libnccl2"
 
 
 def nccl_library():
-    return find(("libnccl.so.2",), NCCL_PLACES)
+    """As the loader finds it (of a module, say), or where packages put it; None: nowhere."""
+    return NCCL if is_loadable(NCCL) else find((NCCL,), NCCL_PLACES)
 
 
 def nccl_words(ranks, folder, case, count, aon=()):

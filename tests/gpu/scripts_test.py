@@ -4,7 +4,9 @@ import json
 import pathlib
 import sys
 import tempfile
+import types
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
 import all as all_tests
@@ -31,6 +33,24 @@ GOOD = {
 
 def state(reason, kind="off"):
     return {"state": kind, "reason": reason, "remedy": "do something"}
+
+
+class Starting(unittest.TestCase):
+    def test_only_mpirun_of_open_mpi_starts_ranks(self):
+        for said, problem in (
+            ("mpirun (Open MPI) 4.1.4\n\nReport bugs to ...", None),
+            ("mpirun (OpenRTE) 2.1\n", None),
+            ("HYDRA build details:\n    Version: 4.0.2", "mpirun is not Open MPI's"),
+            ("", "mpirun is not Open MPI's"),
+        ):
+            done = types.SimpleNamespace(stdout=said)
+            with (
+                self.subTest(said),
+                unittest.mock.patch.object(device, "run", return_value=done),
+                unittest.mock.patch.object(device.shutil, "which", return_value="/usr/bin/mpirun"),
+            ):
+                told = device.mpirun_problem()
+                self.assertEqual(told and told[: len(problem)], problem)
 
 
 class Skipping(unittest.TestCase):

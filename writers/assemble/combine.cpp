@@ -190,11 +190,8 @@ class Combiner {
     // What a writer cannot take in is the share's error: then one process tries.
     for (size_t group = 0; group < plan_.map.of_group.size(); ++group) {
       options_.beat();
-      Status status =
-          files_[plan_.map.of_group[group]].read(group, [&](std::span<const char> bytes) {
-            StateIn in(bytes);
-            return load_writers(&in, &passed_->writers);
-          });
+      Status status = load_writers(files_[plan_.map.of_group[group]], static_cast<uint32_t>(group),
+                                   &passed_->writers);
       if (!status) return status;
     }
     Status status = take_files();

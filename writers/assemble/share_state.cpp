@@ -33,27 +33,36 @@ Status load_result(StateIn* in, const Model& model, ShareResult* result) {
   return {};
 }
 
-void save_writers(std::vector<WriterSlot>* writers, StateOut* out) {
+Status save_writers(std::vector<WriterSlot>* writers, uint32_t group, share::FileWriter* file) {
   for (WriterSlot& slot : *writers) {
-    StateOut own;
-    if (slot.status) slot.status = slot.writer->save(&own);
-    out->put(slot.status.has_value());
-    out->put(own.bytes());
+    StateOut out;
+    out.put(true);
+    if (slot.status) slot.status = slot.writer->save(&out);
+    if (!slot.status) {
+      out = StateOut();
+      out.put(false);
+    }
+    if (Status status = file->add(group, out.bytes()); !status) return status;
   }
+  return {};
 }
 
-Status load_writers(StateIn* in, std::vector<WriterSlot>* writers) {
-  for (WriterSlot& slot : *writers) {
+Status load_writers(const share::FileReader& file, uint32_t group,
+                    std::vector<WriterSlot>* writers) {
+  const Error others{Code::kDamaged, "a share has other writers"};
+  auto slot = writers->begin();
+  Status status = file.for_each(group, [&](std::span<const char> bytes) -> Status {
+    if (slot == writers->end()) return others;
+    const WriterSlot& own = *slot++;
+    StateIn in(bytes);
     bool is_whole = false;
-    std::string bytes;
-    if (!in->get(&is_whole) || !in->get(&bytes)) return in->status();
-    if (!slot.status || !is_whole) continue;  // the whole share's failures name it
-    StateIn own(bytes);
-    if (Status status = slot.writer->load(&own); !status) return status;
-    if (!own.is_at_end())
-      return Error{Code::kDamaged, "a share knows more of " + slot.name + " than was read"};
-  }
-  return in->is_at_end() ? Status() : Status(Error{Code::kDamaged, "a share has other writers"});
+    if (!in.get(&is_whole)) return in.status();
+    if (!own.status || !is_whole) return {};  // the whole share's failures name it
+    if (Status loaded = own.writer->load(&in); !loaded) return loaded;
+    if (in.is_at_end()) return {};
+    return Error{Code::kDamaged, "a share knows more of " + own.name + " than was read"};
+  });
+  return status && slot != writers->end() ? Status(others) : status;
 }
 
 Status write_steps(const std::filesystem::path& work, const StepPlan& steps) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "writers/assemble/shares.h"
+#include "writers/share/files.h"
 
 namespace aon::writers {
 
@@ -25,9 +26,11 @@ void save_result(StateOut* out, const Model& model, const ShareResult& result);
 Status load_result(StateIn* in, const Model& model, ShareResult* result);
 
 /// What the writers know of the group that has passed; a failed one nothing.
-void save_writers(std::vector<WriterSlot>* writers, StateOut* out);
+/// Each has a block of its own: there may be much of one.
+Status save_writers(std::vector<WriterSlot>* writers, uint32_t group, share::FileWriter* file);
 /// Given to the same writers of the combiner.
-Status load_writers(StateIn* in, std::vector<WriterSlot>* writers);
+Status load_writers(const share::FileReader& file, uint32_t group,
+                    std::vector<WriterSlot>* writers);
 
 Status write_steps(const std::filesystem::path& work, const StepPlan& steps);
 Status read_steps(const std::filesystem::path& work, const Model& model, StepPlan* steps);

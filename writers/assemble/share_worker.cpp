@@ -111,11 +111,8 @@ class ShareWorker {
     std::vector<WriterSlot> writers = make_share_writers(
         folder_, plan_.names[share_], plan_.writers, waits->get(), std::move(steps));
     EventPass pass(parts_, writers, beat_, plan_.writers.device_bytes);
-    status = pass.run_groups(is_own_, [&](uint32_t group) {
-      StateOut out;
-      save_writers(&writers, &out);
-      return file->add(group, out.bytes());
-    });
+    status = pass.run_groups(is_own_,
+                             [&](uint32_t group) { return save_writers(&writers, group, &*file); });
     if (!status) return status;
     result.outcome = pass.outcome();
     result.tallies = pass.tallies();

@@ -340,10 +340,12 @@ Status Analysis::finish_group() {
                      missing->all());
       add_item(**item, &*pass);
     }
-    store_.reset();  // its memory is needed now
     for (const auto& [key, row] : launches_) summary_.launches.push_back(row);
-    if (Status status = finish_nccl(); !status) return status;
     mark_missing(before);
+    // Their memory is needed now.
+    store_.reset();
+    calls_.clear();
+    if (Status status = finish_nccl(); !status) return status;
   }
   if (has_devices_ && group_ != nullptr) {
     unrecorded_.add_rows(group_->id, &summary_.unrecorded);
@@ -393,13 +395,13 @@ void Analysis::mark_missing(const Rows& before) {
 
 Status Analysis::finish_nccl() {
   const auto& communicators = group_->communicator_map;
-  for (const devices::TimedOperation& one : nccl_.join()) {
+  Status status = nccl_.join([&](const devices::TimedOperation& one) -> Status {
     for (const NcclListener& listener : nccl_listeners_) {
-      if (Status status = listener(one); !status) return status;
+      if (Status told = listener(one); !told) return told;
     }
     if (summary_.nccl.size() == kMaxNcclRows) {
       ++summary_.left_out_nccl_count;
-      continue;
+      return {};
     }
     const auto communicator = communicators.find(one.communicator);
     NcclTime& row = summary_.nccl.emplace_back();
@@ -413,7 +415,9 @@ Status Analysis::finish_nccl() {
     row.bytes = one.bytes;
     row.start_ns = one.start_ns;
     row.gpu_ns = one.gpu_ns;
-  }
+    return {};
+  });
+  if (!status) return status;
   summary_.unmatched_nccl_count += nccl_.unmatched_count();
   summary_.left_out_nccl_count += nccl_.left_out_count();
   return {};

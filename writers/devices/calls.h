@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "writers/devices/captures.h"
@@ -26,7 +27,7 @@ struct Call {
 class Calls {
  public:
   void clear() {
-    calls_.clear();
+    std::exchange(calls_, {});  // gives its memory back
     captures_.clear();
   }
   Captures& captures() { return captures_; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace aon::writers::devices {
 namespace {
@@ -13,13 +14,12 @@ bool is_before(uint64_t a_ns, uint64_t b_ns, uint64_t slack_ns) {
 
 /// `next_ns`: the launch behind it. A kernel that seems to come a moment behind that one is of it,
 /// unless it has one of its own.
-bool is_of_launch(uint64_t launch_ns, uint64_t next_ns, std::vector<NcclKernel>::const_iterator it,
-                  std::vector<NcclKernel>::const_iterator end) {
-  if (it == end || is_before(launch_ns, it->call_ns, NcclKernels::kFarthestNs)) return false;
-  if (it->call_ns < next_ns) return true;
-  if (is_before(next_ns, it->call_ns, NcclKernels::kSlackNs)) return false;
-  const auto behind = std::next(it);
-  return behind != end && !is_before(next_ns, behind->call_ns, NcclKernels::kFarthestNs);
+bool is_of_launch(uint64_t launch_ns, uint64_t next_ns, std::span<const NcclKernel> kernels) {
+  if (kernels.empty() || is_before(launch_ns, kernels[0].call_ns, NcclKernels::kFarthestNs))
+    return false;
+  if (kernels[0].call_ns < next_ns) return true;
+  if (is_before(next_ns, kernels[0].call_ns, NcclKernels::kSlackNs)) return false;
+  return kernels.size() > 1 && !is_before(next_ns, kernels[1].call_ns, NcclKernels::kFarthestNs);
 }
 
 }  // namespace
@@ -49,81 +49,89 @@ void NcclKernels::add_kernel(const NcclKernel& kernel) {
   if (kernels_.size() < kMaxOperations) kernels_.push_back(kernel);
 }
 
+/// All operations of one launch have its kernel's times.
+Status NcclKernels::join_plan(Operations plan, const NcclKernel& kernel, const Sink& sink) {
+  for (const Operation& one : plan) {
+    Status status = sink({.communicator = one.communicator,
+                          .region = one.region,
+                          .call = one.call,
+                          .device = kernel.device,
+                          .sequence = one.sequence,
+                          .bytes = one.bytes,
+                          .called_ns = one.called_ns,
+                          .launch_ns = one.launch_ns,
+                          .start_ns = kernel.start_ns,
+                          .gpu_ns = kernel.end_ns - kernel.start_ns,
+                          .shared_by = static_cast<uint32_t>(plan.size()),
+                          .peer = one.peer,
+                          .is_told = one.is_told});
+    if (!status) return status;
+  }
+  return {};
+}
+
 /// Both in order of time; `left` gets the kernels of no operation.
-void NcclKernels::join_device(Operations operations, std::vector<NcclKernel>* kernels,
-                              std::vector<NcclKernel>* left, std::vector<TimedOperation>* joined) {
-  const auto is_same_plan = [](const Operation& a, const Operation& b) {
-    return a.launch_ns == b.launch_ns && a.communicator == b.communicator;
-  };
-  auto kernel = kernels->cbegin();
+Status NcclKernels::join_device(Operations operations, Kernels kernels,
+                                std::vector<NcclKernel>* left, const Sink& sink) {
+  auto kernel = kernels.begin();
   for (auto first = operations.begin(); first != operations.end();) {
     const auto last = std::find_if(first, operations.end(), [&](const Operation& operation) {
-      return !is_same_plan(operation, *first);
+      return operation.launch_ns != first->launch_ns ||
+             operation.communicator != first->communicator;
     });
+    const Operations plan(first, last);
     const uint64_t launch_ns = first->launch_ns;
-    for (; kernel != kernels->cend() && is_before(kernel->call_ns, launch_ns, kSlackNs); ++kernel)
+    for (; kernel != kernels.end() && is_before(kernel->call_ns, launch_ns, kSlackNs); ++kernel)
       left->push_back(*kernel);
     const uint64_t next_ns = last != operations.end() ? last->launch_ns : UINT64_MAX;
-    if (is_of_launch(launch_ns, next_ns, kernel, kernels->cend())) {
-      const auto count = static_cast<uint32_t>(last - first);
-      for (auto one = first; one != last; ++one) {
-        joined->push_back({.communicator = one->communicator,
-                           .region = one->region,
-                           .call = one->call,
-                           .device = kernel->device,
-                           .sequence = one->sequence,
-                           .bytes = one->bytes,
-                           .called_ns = one->called_ns,
-                           .launch_ns = launch_ns,
-                           .start_ns = kernel->start_ns,
-                           .gpu_ns = kernel->end_ns - kernel->start_ns,
-                           .shared_by = count,
-                           .peer = one->peer,
-                           .is_told = one->is_told});
-      }
+    if (is_of_launch(launch_ns, next_ns, {kernel, kernels.end()})) {
+      if (Status status = join_plan(plan, *kernel, sink); !status) return status;
       ++kernel;
     } else {
-      unmatched_count_ += static_cast<uint64_t>(last - first);
+      unmatched_count_ += plan.size();
     }
     first = last;
   }
-  left->insert(left->end(), kernel, kernels->cend());
+  left->insert(left->end(), kernel, kernels.end());
+  return {};
 }
 
-std::vector<TimedOperation> NcclKernels::join() {
+Status NcclKernels::join(const Sink& sink) {
   std::sort(operations_.begin(), operations_.end(), [](const Operation& a, const Operation& b) {
     return std::tuple(a.device, a.launch_ns, a.communicator, a.call) <
            std::tuple(b.device, b.launch_ns, b.communicator, b.call);
   });
-  std::sort(kernels_.begin(), kernels_.end(), [](const NcclKernel& a, const NcclKernel& b) {
-    return std::tuple(a.device, a.call_ns) < std::tuple(b.device, b.call_ns);
-  });
-  std::vector<TimedOperation> joined;
-  joined.reserve(operations_.size());
-  std::vector<NcclKernel> left;
   const auto by_call = [](const NcclKernel& a, const NcclKernel& b) {
-    return a.call_ns < b.call_ns;
+    return std::tuple(a.device, a.call_ns) < std::tuple(b.device, b.call_ns);
   };
-  // kNoDevice is the last one.
+  std::sort(kernels_.begin(), kernels_.end(), by_call);
+  const Operations operations(operations_);
+  std::vector<NcclKernel> left;
+  Status status;
   auto kernel = kernels_.cbegin();
-  for (auto first = operations_.cbegin(); first != operations_.cend();) {
+  for (auto first = operations.begin(); status && first != operations.end();) {
     const uint32_t device = first->device;
-    const auto last = std::find_if(first, operations_.cend(),
+    const auto last = std::find_if(first, operations.end(),
                                    [&](const Operation& one) { return one.device != device; });
-    std::vector<NcclKernel> own;
-    for (; kernel != kernels_.cend() && (kernel->device <= device); ++kernel)
-      (kernel->device == device || device == kNoDevice ? own : left).push_back(*kernel);
-    if (device == kNoDevice) {
-      own.insert(own.end(), left.begin(), left.end());
-      left.clear();
-      std::sort(own.begin(), own.end(), by_call);
+    for (; kernel != kernels_.cend() && kernel->device < device; ++kernel) left.push_back(*kernel);
+    const auto own = kernel;
+    for (; kernel != kernels_.cend() && kernel->device == device; ++kernel) {
     }
-    join_device({first, last}, &own, &left, &joined);
+    Kernels kernels(own, kernel);
+    std::vector<NcclKernel> all;
+    if (device == kNoDevice) {  // the last one
+      all = std::exchange(left, {});
+      all.insert(all.end(), own, kernel);
+      std::sort(all.begin(), all.end(),
+                [](const NcclKernel& a, const NcclKernel& b) { return a.call_ns < b.call_ns; });
+      kernels = all;
+    }
+    status = join_device({first, last}, kernels, &left, sink);
     first = last;
   }
-  operations_ = {};
-  kernels_ = {};
-  return joined;
+  std::exchange(operations_, {});  // gives their memory back
+  std::exchange(kernels_, {});
+  return status;
 }
 
 }  // namespace aon::writers::devices

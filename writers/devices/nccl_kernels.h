@@ -9,10 +9,12 @@
 /// Operations of one group share a plan, so a kernel, and its times. Threads of one process that
 /// launch for several devices do so at the same time: each device is joined by itself, and then
 /// communicators whose device is not known with the kernels that are left.
-/// Thread: one.   Cost: 56 bytes per operation of a process, at most kMaxOperations; a sort.
+/// Thread: one.   Cost: 56 bytes per operation of a process, at most kMaxOperations, and 32 per
+/// kernel; a sort.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -56,8 +58,10 @@ class NcclKernels {
   void add_operation(const NcclOperation& operation, uint32_t device = kNoDevice);
   void add_kernel(const NcclKernel& kernel);
 
-  /// All that could be joined, by device in order of their launch. Ends with nothing to join.
-  std::vector<TimedOperation> join();
+  using Sink = std::function<Status(const TimedOperation&)>;
+  /// Gives `sink` all that can be joined, by device in order of their launch, or up to its first
+  /// error. Ends with nothing to join.
+  Status join(const Sink& sink);
   /// Operations with a launch that got no kernel; valid after join().
   uint64_t unmatched_count() const { return unmatched_count_; }
   /// Operations beyond kMaxOperations.
@@ -77,9 +81,11 @@ class NcclKernels {
     bool is_told;
   };
   using Operations = std::span<const Operation>;
+  using Kernels = std::span<const NcclKernel>;
 
-  void join_device(Operations operations, std::vector<NcclKernel>* kernels,
-                   std::vector<NcclKernel>* left, std::vector<TimedOperation>* joined);
+  Status join_device(Operations operations, Kernels kernels, std::vector<NcclKernel>* left,
+                     const Sink& sink);
+  static Status join_plan(Operations plan, const NcclKernel& kernel, const Sink& sink);
 
   std::vector<Operation> operations_;
   std::vector<NcclKernel> kernels_;

@@ -25,10 +25,14 @@ class NcclText : private HangText {
       : HangText(model, report.last_ns, now_ns), model_(model) {}
 
   std::string finding(const NcclHang& hang) const {
-    std::string text = hang.is_enqueued_only ? fmt::format("rank {} is quiet behind {}",
-                                                           list(groups_of(hang)), operation(hang))
-                                             : fmt::format("{} never ended: rank {} is in it",
-                                                           operation(hang), list(groups_of(hang)));
+    const std::vector<uint32_t> groups = groups_of(hang);
+    const bool is_one = groups.size() == 1;
+    const std::string ranks = (is_one ? "rank " : "ranks ") + list(groups);
+    const char* verb = is_one ? "is" : "are";
+    std::string text =
+        hang.is_enqueued_only
+            ? fmt::format("{} {} quiet behind {}", ranks, verb, operation(hang))
+            : fmt::format("{} never ended: {} {} in it", operation(hang), ranks, verb);
     if (hang.differs) return text + ", with bytes, types or roots that differ";
     if (hang.other_end) return text + ", " + unlike_text(hang);
     if (is_lone_end(hang))

@@ -374,6 +374,9 @@ class Hdf5Writer : public Writer {
   void note_nccl() {
     const std::string left_out = nccl::left_out_text(sums_->nccl());
     if (!left_out.empty()) notes_->left_out.push_back(left_out);
+    const nccl::LatenessSummary* late = lateness_ != nullptr ? lateness_->summary() : nullptr;
+    const std::string untimed = late != nullptr ? nccl::untimed_text(*late) : "";
+    if (!untimed.empty()) notes_->left_out.push_back(untimed);
     notes_->proxies = nccl::sum_up(*model_, sums_->nccl_proxy());
   }
 

@@ -37,7 +37,7 @@ using ProfileListener = std::function<void(const Group& group, const Location* l
                                            std::span<const profile::RegionStatistics> rows)>;
 
 struct ProfileNotes {
-  std::vector<std::string> left_out;  ///< what its tables have no room for, a line each
+  std::vector<std::string> left_out;  ///< what its tables lack, a line each
   nccl::ProxyWaits proxies;
 };
 

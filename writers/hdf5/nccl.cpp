@@ -308,6 +308,7 @@ void write_nccl_lateness(hid_t file, const Model& model, const nccl::LatenessSum
   const hid_t group = table.group();
   set_attribute(group, "operations", static_cast<int64_t>(lateness.table.operation_count()));
   set_attribute(group, "operations_connecting", static_cast<int64_t>(lateness.connecting_count));
+  set_attribute(group, "parts_with_gpu_time", static_cast<int64_t>(lateness.timed_count));
   set_attribute(group, "parts_without_gpu_time", static_cast<int64_t>(lateness.untimed_count));
   set_attribute(group, "parts_left_out", static_cast<int64_t>(lateness.unmatched_count));
   set_attribute(group, "members_left_out", static_cast<int64_t>(lateness.table.left_out_count()));

@@ -51,6 +51,12 @@ std::string text_of_ns(uint64_t time_ns) {
   return seconds_text(static_cast<double>(time_ns) * 1e-9);
 }
 
+/// Transfers stand under ncclSend, whichever end waited; those of a group wait at the same time.
+std::string operation_name(const GlobalRegion& region) {
+  const bool is_transfer = region.role == RegionRole::kPointToPoint;
+  return is_transfer ? "transfers, each counted by itself" : region.name;
+}
+
 std::string cause_text(const nccl::LatenessSummary& late, uint32_t member) {
   nccl::Causes sum;
   for (const auto& [key, causes] : late.causes) {
@@ -93,7 +99,7 @@ void Findings::add_nccl_latecomer(const nccl::LatenessSummary& late,
            "{} {} operations of NCCL: the other GPUs waited {} for it{}, {} of it in {}{}{}",
            nccl::member_text(*model_, late.members[worst.group]), late_text(worst),
            text_of_ns(worst.caused_ns), share_text(worst), text_of_ns(worst.region_ns),
-           model_->regions[worst.region].name, cause_text(late, worst.group),
+           operation_name(model_->regions[worst.region]), cause_text(late, worst.group),
            alike_text(std::move(alike)))});
 }
 

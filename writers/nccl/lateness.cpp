@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/digits.h"
 #include "core/spool/same_machine.h"
 #include "writers/nccl/operations.h"
 #include "writers/waits/waits.h"
@@ -12,14 +13,15 @@
 namespace aon::writers::nccl {
 namespace {
 
-constexpr size_t kMemoryBytes = size_t{40} << 20;
+constexpr size_t kMemoryBytes = size_t{16} << 20;
 constexpr uint64_t kTransfer = uint64_t{1} << 63;  ///< in Part::key
 constexpr uint64_t kNotTold = UINT64_MAX;
 constexpr uint64_t kConnects = UINT64_MAX - 1;  ///< a first operation whose launch is not told
 constexpr uint32_t kUnknown = profile::LocalIds::kNone;
-constexpr size_t kWaitMemoryBytes = size_t{16} << 20;
+constexpr size_t kWaitMemoryBytes = size_t{4} << 20;
 constexpr uint32_t kNotInArchive = UINT32_MAX;
 constexpr size_t kPieceParts = 1u << 14;  ///< that are handed over at a time
+constexpr double kMostUntimed = 0.1;      ///< share of parts; from there on it is told
 constexpr size_t kLeastLinks = 4;         ///< of one size, to say what is usual
 
 uint64_t median_of(std::vector<uint64_t> values) {
@@ -100,6 +102,7 @@ Status LatenessAnalysis::add(const NcclOperation& operation) {
     ++summary_.unmatched_count;
     return {};
   }
+  ++summary_.told_count;
   return add_part(operation);
 }
 
@@ -167,6 +170,7 @@ Status LatenessAnalysis::finish(const Outcome&) {
       parts.clear();
     }
     if (*next == nullptr) break;
+    ++summary_.timed_count;
     // More than there are members is damage, and kept out of memory.
     if (!parts.empty() && parts.size() > wanted_count(parts.front())) {
       ++summary_.unmatched_count;
@@ -181,6 +185,7 @@ Status LatenessAnalysis::finish(const Outcome&) {
 }
 
 Status LatenessAnalysis::save(StateOut* out) {
+  out->put(std::exchange(summary_.told_count, 0));
   out->put(std::exchange(summary_.untimed_count, 0));
   out->put(std::exchange(summary_.unmatched_count, 0));
   out->put(std::exchange(summary_.members, {}));
@@ -211,11 +216,14 @@ Status LatenessAnalysis::save_parts(StateOut* out) {
 
 /// Members have the numbers here that they would have had with their events.
 Status LatenessAnalysis::load(StateIn* in) {
+  uint64_t told_count = 0;
   uint64_t untimed_count = 0;
   uint64_t unmatched_count = 0;
   std::vector<LateMember> told;
-  if (!in->get(&untimed_count) || !in->get(&unmatched_count) || !in->get(&told))
+  if (!in->get(&told_count) || !in->get(&untimed_count) || !in->get(&unmatched_count) ||
+      !in->get(&told))
     return in->status();
+  summary_.told_count += told_count;
   summary_.untimed_count += untimed_count;
   summary_.unmatched_count += unmatched_count;
   std::vector<uint32_t> members;
@@ -411,6 +419,24 @@ SlowLink find_slow_link(const LatenessSummary& summary) {
     if (link.beyond_ns > slowest.beyond_ns) slowest = link;
   }
   return slowest;
+}
+
+std::string untimed_text(const LatenessSummary& summary) {
+  const uint64_t count = summary.timed_count + summary.untimed_count;
+  if (static_cast<double>(summary.untimed_count) < kMostUntimed * static_cast<double>(count) ||
+      summary.untimed_count == 0)
+    return {};
+  const char* remedy =
+      summary.told_count == 0 ? "; --nccl-level gpu has NCCL tell them, from 2.27 on" : "";
+  if (summary.timed_count == 0)
+    return fmt::format(
+        "none of {} operations of NCCL has a time of its own on the GPU: late ranks, slow "
+        "links and bandwidths are not told{}",
+        grouped(count), remedy);
+  return fmt::format(
+      "{} of {} operations of NCCL have no time of their own on the GPU: late ranks, slow links "
+      "and bandwidths are told by the others{}",
+      grouped(summary.untimed_count), grouped(count), remedy);
 }
 
 std::string member_text(const Model& model, const LateMember& member) {

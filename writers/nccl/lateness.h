@@ -31,9 +31,9 @@
 /// Times on the GPU are NCCL's own (level gpu), or those of the operation's kernel where CUPTI told
 /// them and no other operation shares it (devices/nccl_kernels.h). Operations without, those of
 /// which a member is missing and those with missed channels tell nothing; they are counted.
-/// Thread: one.   Cost: some ns per operation, 100 ns for those with times; memory 40 MiB, the rest
+/// Thread: one.   Cost: some ns per operation, 100 ns for those with times; memory 16 MiB, the rest
 /// in a file in the output's folder, and a row per member, function, size and link, bounded. With
-/// keep_waits() another file, and 16 MiB.
+/// keep_waits() another file, and 4 MiB.
 /// Errors: kIo, when that has no room.
 #pragma once
 
@@ -95,7 +95,9 @@ struct LatenessSummary {
   std::vector<TrueTimes> times;   ///< by communicator, region and bytes
   std::vector<LinkRow> links;     ///< by source, destination and size
   uint64_t connecting_count = 0;  ///< operations whose last member NCCL itself held up
-  uint64_t untimed_count = 0;     ///< parts of operations without times on the GPU
+  uint64_t timed_count = 0;       ///< parts of operations with times on the GPU
+  uint64_t told_count = 0;        ///< of these, those that NCCL told
+  uint64_t untimed_count = 0;     ///< parts of operations without
   uint64_t unmatched_count = 0;   ///< parts whose operation is not whole, or has missed channels
   uint64_t left_out_count = 0;    ///< operations or transfers beyond kMaxSizes, kMaxLinks
 };
@@ -227,6 +229,9 @@ class LatenessAnalysis final : public Writer {
   profile::LocalIds communicators_;
   profile::LocalIds regions_;
 };
+
+/// What people should know of operations without times on the GPU; "" where these are few.
+std::string untimed_text(const LatenessSummary& summary);
 
 /// "rank 5 on n2 (GPU 1)".
 std::string member_text(const Model& model, const LateMember& member);

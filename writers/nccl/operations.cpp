@@ -262,39 +262,37 @@ void OperationTable::save(StateOut* out) {
     histograms.push_back({communicator, region, log2_bytes, histogram});
   }
   out->put(histograms);
-  out->put(rows_);
   out->put(thinning_);
   out->put(left_out_count_);
   out->put(missing_count_);
+  out->put(rows_);
   histograms_.clear();
-  rows_ = {};
-  rows_by_call_ = {};
+  std::exchange(rows_, {});  // gives its memory back
+  std::exchange(rows_by_call_, {});
   left_out_count_ = 0;
   missing_count_ = 0;
 }
 
 Status OperationTable::load(const Model& model, StateIn* in) {
   std::vector<SavedHistogram> histograms;
-  std::vector<OperationRow> rows;
   uint32_t thinning = 0;
   uint64_t left_out_count = 0;
   uint64_t missing_count = 0;
-  if (!in->get(&histograms) || !in->get(&rows) || !in->get(&thinning) ||
-      !in->get(&left_out_count) || !in->get(&missing_count) ||
-      !in->check(thinning <= kInFlightLevel))
+  if (!in->get(&histograms) || !in->get(&thinning) || !in->get(&left_out_count) ||
+      !in->get(&missing_count) || !in->check(thinning <= kInFlightLevel))
     return in->status();
   thin_out(thinning);
   for (const SavedHistogram& saved : histograms) {
     nccl::add(saved.sums, &histograms_[{saved.communicator, saved.region, saved.log2_bytes}]);
   }
-  for (const OperationRow& row : rows) {
-    if (row.group >= model.groups.size()) return unknown_id("process");
-    if (row.level > kInFlightLevel) return unknown_id("level");
-    keep(row);
-  }
   left_out_count_ += left_out_count;
   missing_count_ += missing_count;
-  return {};
+  in->each<OperationRow>([&](const OperationRow& row) {
+    if (!in->check(row.group < model.groups.size() && row.level <= kInFlightLevel)) return false;
+    keep(row);
+    return true;
+  });
+  return in->status();
 }
 
 }  // namespace aon::writers::nccl

@@ -15,7 +15,7 @@
 namespace aon::writers::share {
 namespace {
 
-constexpr std::string_view kHeader = "AON share 2 " AON_VERSION "\n";
+constexpr std::string_view kHeader = "AON share 3 " AON_VERSION "\n";
 
 struct BlockHead {
   uint64_t byte_count;
@@ -43,8 +43,15 @@ Result<FileWriter> FileWriter::create(const std::filesystem::path& path) {
 }
 
 Status FileWriter::put(std::string_view bytes) {
+  if (buffer_.size() + bytes.size() >= kBufferBytes) {
+    if (Status status = flush(); !status) return status;
+  }
+  if (bytes.size() >= kBufferBytes) {
+    flushed_bytes_ += bytes.size();
+    return write_all(file_.get(), bytes.data(), bytes.size());
+  }
   buffer_.append(bytes);
-  return buffer_.size() < kBufferBytes ? Status() : flush();
+  return {};
 }
 
 Status FileWriter::flush() {

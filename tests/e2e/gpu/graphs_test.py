@@ -43,6 +43,12 @@ class Graphs(GpuCase):
                 self.assertEqual(self.graph_count(), 2)
                 self.assertEqual(sum(self.kernel_counts().values()), 1)
 
+    def test_a_capture_without_an_end_hides_no_silence_for_ever(self):
+        """Of the thread that launches, which never ends it."""
+        self.run_program(0, 1, ranks=1, FAKE_CUPTI_BLIND=1, GPU_PROGRAM_GRAPHLESS=1,
+                         GPU_PROGRAM_LEFT_OPEN=1, GPU_PROGRAM_SECONDS=13)
+        self.assertRegex(self.provider()["reason"], r"launched work \d+ times and CUPTI")
+
 
 if __name__ == "__main__":
     main()

@@ -17,6 +17,7 @@ from nccl_records import BUILD, FAKE, PluginTestCase, ledger, run
 from aon_test import environment, wait_until
 
 RANKS = 3
+FAKE_CUDA = BUILD / "lib" / "fake_cuda"
 
 
 class Hang(PluginTestCase):
@@ -44,7 +45,7 @@ class Hang(PluginTestCase):
             os.killpg(job.pid, signal.SIGKILL)
             job.wait()
 
-    def hanging(self, *wanted):
+    def hanging(self, *wanted, within_s=60):
         """The text of `aon hang`, once all of `wanted` is in it."""
         seen = [""]
 
@@ -54,7 +55,7 @@ class Hang(PluginTestCase):
             return all(words in done.stdout for words in wanted) and done.stdout
 
         try:
-            return wait_until(look, 60, "a hang")
+            return wait_until(look, within_s, "a hang")
         except AssertionError as error:
             raise AssertionError(f"{error}: {seen[0]}") from None
 
@@ -73,7 +74,7 @@ class Hang(PluginTestCase):
         wait_until(lambda: (self.output / "aon.json").exists(), 60, "the ledger")
         document = ledger(self.output)
         self.assert_law(document)
-        named = (r"^ncclAllReduce 2 of world never ended: rank 0, 2 is in it, "
+        named = (r"^ncclAllReduce 2 of world never ended: ranks 0, 2 are in it, "
                  r"rank 1 on \S+ \(pid \d+\) did not arrive$")  # fmt: skip
         self.assertRegex(document["findings"][0], named)
         self.assertIn("compute_for_ever", "\n".join(document["hangs"]))
@@ -81,6 +82,18 @@ class Hang(PluginTestCase):
             bit = list(file["nccl/operations"].attrs["flags"]).index("in flight")
             kept = [r for r in rows(table(file, "nccl/operations")) if r["flags"] >> bit & 1]
         self.assertEqual(sorted((r["rank"], r["sequence"]) for r in kept), [(0, 1), (2, 1)])
+
+    def hang_beside_cupti(self, level):
+        """It tells what each of our flushes took, and one comes twice a second: no sign of life."""
+        self.start("1:1:skip", level=level, FAKE_NCCL_CUDA=1, LD_LIBRARY_PATH=FAKE_CUDA,
+                   AON_BUDGET=100)  # fmt: skip
+        self.hanging("ncclAllReduce 2 of world", "rank 1 on", within_s=20)
+
+    def test_beside_cupti_it_is_seen_as_soon(self):
+        self.hang_beside_cupti("gpu")
+
+    def test_beside_cupti_it_is_seen_at_level_api(self):
+        self.hang_beside_cupti("api")
 
     def test_of_a_damaged_spool_nobody_else_is_accused(self):
         for level in ("gpu", "api"):
@@ -143,7 +156,7 @@ class Hang(PluginTestCase):
         document = ledger(self.output)
         self.assert_law(document)
         self.assertRegex("\n".join(document["findings"]), r"ncclAllReduce 2 of world never ended: "
-                         r"rank (0, 2|0|2) is in it, .*rank 1 on")  # fmt: skip
+                         r"ranks? (0, 2|0|2) (is|are) in it, .*rank 1 on")  # fmt: skip
         with h5py.File(self.output / "profile.h5") as file:
             flags = list(file["nccl/operations"].attrs["flags"])
             wanted = 1 << flags.index("abandoned") | 1 << flags.index("in flight")

@@ -61,6 +61,8 @@ class Lateness(PluginTestCase):
         self.assert_archive_has_the_waits(tables["lateness"])
         self.assert_late(tables, 2, "host_late_ns", 4)
         self.assertEqual(attributes["parts_left_out"], 0)
+        self.assertEqual(attributes["parts_with_gpu_time"], 4 * 3 * RANKS)
+        self.assertNotIn("of their own on the GPU", (self.output / "summary.txt").read_text())
         named = (r"rank 2 on \S+ \(GPU 2\) came last to \d+ of 12 operations of NCCL: the other "
                  r"GPUs waited 2\d\d ms for it, 2\d\d ms of it in ncclAllReduce; its host was late")
         self.assertRegex(findings, named)
@@ -97,6 +99,9 @@ class Lateness(PluginTestCase):
         self.assertEqual(tables, {"lateness": [], "true_times": [], "links": []})
         self.assertEqual(attributes["parts_without_gpu_time"], 2 * 3 * RANKS)
         self.assertNotIn("NCCL", findings)
+        self.assertIn(f"none of {2 * 3 * RANKS} operations of NCCL has a time of its own on the "
+                      "GPU: late ranks, slow links and bandwidths are not told; --nccl-level gpu",
+                      (self.output / "summary.txt").read_text())
 
 
 if __name__ == "__main__":

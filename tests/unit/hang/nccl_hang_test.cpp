@@ -20,9 +20,10 @@ TEST_F(NcclHangs, who_did_not_arrive_is_named_with_where_it_stands) {
                           "  in it: 0, 2", "    0 stands in cudaStreamSynchronize < main (runs)",
                           "  rank 1 on n1 (pid 101) did not arrive: its last call was over 5 s ago",
                           "    1 stands in compute < main (runs)"));
-  EXPECT_EQ(finding(),
-            "ncclAllReduce 2 of world never ended: rank 0, 2 is in it, rank 1 on n1 (pid 101) did "
-            "not arrive");
+  EXPECT_EQ(
+      finding(),
+      "ncclAllReduce 2 of world never ended: ranks 0, 2 are in it, rank 1 on n1 (pid 101) did "
+      "not arrive");
 }
 
 TEST_F(NcclHangs, two_shares_say_what_one_process_says) {
@@ -293,7 +294,7 @@ TEST_F(NcclHangs, without_times_a_wrong_operation_is_told_and_those_that_came_ar
                            "rank 2 on n1 (pid 102) has enqueued ncclAllGather 1 of 4 096 bytes "
                            "instead: one of them is wrong")));
   EXPECT_EQ(finding(),
-            "rank 0-1 is quiet behind ncclAllReduce 2 of world, rank 2 on n1 (pid 102) "
+            "ranks 0-1 are quiet behind ncclAllReduce 2 of world, rank 2 on n1 (pid 102) "
             "has enqueued ncclAllGather instead");
   expect_same_of_shares();
 }

@@ -124,7 +124,7 @@ TEST_F(NcclTransfers, all_who_wait_for_one_are_told_together) {
   ASSERT_EQ(run().size(), 1u);
   EXPECT_THAT(finder_.report().nccl[0].absent, ElementsAre(member(1)));
   EXPECT_EQ(finding(),
-            "rank 0, 2-3 is quiet behind ncclRecv of world from rank 1 of it, rank 1 on n1 (pid "
+            "ranks 0, 2-3 are quiet behind ncclRecv of world from rank 1 of it, rank 1 on n1 (pid "
             "101) has not enqueued ncclSend to it");
 }
 

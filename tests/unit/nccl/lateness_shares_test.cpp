@@ -53,6 +53,9 @@ TEST_F(NcclLateness, two_shares_find_what_one_process_finds) {
   const LatenessSummary& combined = *combiner.summary();
   EXPECT_EQ(combined.untimed_count, 4u);
   EXPECT_EQ(combined.untimed_count, whole.untimed_count);
+  EXPECT_EQ(combined.timed_count, 4 * 20'000u + 8 + 1);
+  EXPECT_EQ(combined.timed_count, whole.timed_count);
+  EXPECT_EQ(combined.told_count, whole.told_count);
   EXPECT_EQ(combined.unmatched_count, whole.unmatched_count);
   EXPECT_EQ(bytes_of(combined.members), bytes_of(whole.members));
   EXPECT_EQ(bytes_of(combined.table.rows()), bytes_of(whole.table.rows()));

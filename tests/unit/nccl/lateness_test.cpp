@@ -312,5 +312,29 @@ TEST_F(NcclLateness, members_are_named_with_node_and_gpu) {
   EXPECT_EQ(member_text(model_, {1, kNoDevice}), "rank 1 on n1 (GPU 1 at 0000:3b:00.0)");
 }
 
+TEST(NcclUntimed, few_operations_without_times_are_not_told_and_many_are) {
+  LatenessSummary summary;
+  EXPECT_EQ(untimed_text(summary), "");
+  summary.timed_count = 1'000;
+  summary.untimed_count = 100;
+  EXPECT_EQ(untimed_text(summary), "");
+  summary.untimed_count = 9'000;
+  EXPECT_EQ(
+      untimed_text(summary),
+      "9 000 of 10 000 operations of NCCL have no time of their own on the GPU: late ranks, slow "
+      "links and bandwidths are told by the others; --nccl-level gpu has NCCL tell them, from "
+      "2.27 on");
+  summary.told_count = 10;
+  EXPECT_EQ(
+      untimed_text(summary),
+      "9 000 of 10 000 operations of NCCL have no time of their own on the GPU: late ranks, slow "
+      "links and bandwidths are told by the others");
+  summary = {};
+  summary.untimed_count = 4;
+  EXPECT_EQ(untimed_text(summary),
+            "none of 4 operations of NCCL has a time of its own on the GPU: late ranks, slow links "
+            "and bandwidths are not told; --nccl-level gpu has NCCL tell them, from 2.27 on");
+}
+
 }  // namespace
 }  // namespace aon::writers::nccl

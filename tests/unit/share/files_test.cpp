@@ -161,6 +161,26 @@ TEST(State, comes_back_as_it_was) {
   }
 }
 
+TEST(State, values_of_a_vector_come_one_by_one) {
+  StateOut out;
+  out.put(std::vector<uint64_t>{1, 2, 3});
+  out.put(true);
+  const auto read = [](std::string bytes, uint64_t last) {
+    StateIn in(bytes);
+    std::vector<uint64_t> seen;
+    bool is_behind = false;
+    const bool is_whole = in.each<uint64_t>([&](uint64_t value) {
+      seen.push_back(value);
+      return value != last;
+    });
+    EXPECT_EQ(is_whole && in.get(&is_behind), is_behind);
+    return std::pair(seen, is_behind);
+  };
+  EXPECT_EQ(read(out.bytes(), 0), std::pair(std::vector<uint64_t>({1, 2, 3}), true));
+  EXPECT_EQ(read(out.bytes(), 2), std::pair(std::vector<uint64_t>({1, 2}), false));
+  EXPECT_EQ(read(out.bytes().substr(0, 24), 0), std::pair(std::vector<uint64_t>(), false));
+}
+
 TEST(State, a_count_that_cannot_be_is_no_memory) {
   StateOut out;
   out.put(uint64_t{1} << 60);

@@ -51,14 +51,14 @@ class FindingsOfNccl : public testing::Test {
     test::run_whole({&lateness_, &findings}, model_, [&](const Location& location) {
       NcclOperation& operation = operations_.emplace_back();
       operation.communicator = 7;
-      operation.region = 10 - kAllReduce;
+      operation.region = 10 - kAllReduce - (is_transfer_ ? location.group : 0);
       operation.bytes = 4096;
       operation.launch_ns = operation.gpu_begin_ns = kSecond;
       operation.gpu_ns = gpu_ns_ + location.group * std::max<uint64_t>(late_ns_, 1);
       operation.flags = kNcclGpuTimed;
       operation.type = NcclType::kFloat32;
       operation.call = 1;
-      operation.peer = kNoPeer;
+      operation.peer = is_transfer_ ? static_cast<int32_t>(1 - location.group) : kNoPeer;
       Event event = test::event(EventKind::kNcclCall, 4 * kSecond, operation.region);
       event.request = reinterpret_cast<uint64_t>(&operation);
       return std::vector<Event>{test::enter(1, 0), event, test::leave(10 * kSecond, 0)};
@@ -73,6 +73,7 @@ class FindingsOfNccl : public testing::Test {
   nccl::LatenessAnalysis lateness_;
   uint64_t gpu_ns_ = 2 * kSecond;
   uint64_t late_ns_ = 0;
+  bool is_transfer_ = false;  ///< from rank 0 to rank 1
   nccl::ProxyWaits proxies_;
 };
 
@@ -109,6 +110,17 @@ TEST_F(FindingsOfNccl, of_many_communicators_on_many_nodes_are_made_at_once) {
   const clock_t start = ::clock();
   EXPECT_THAT(lines(), Contains(HasSubstr("have one CPU each")));
   EXPECT_LT(::clock() - start, CLOCKS_PER_SEC);
+}
+
+TEST_F(FindingsOfNccl, who_is_late_to_transfers_is_told_without_one_ends_function) {
+  is_transfer_ = true;
+  late_ns_ = kSecond;
+  model_.regions[kAllReduce] = {"ncclSend", RegionRole::kPointToPoint, Paradigm::kNccl};
+  model_.regions[kAllReduce + 1] = {"ncclRecv", RegionRole::kPointToPoint, Paradigm::kNccl};
+  EXPECT_THAT(lines(),
+              Contains(HasSubstr("rank 0 on n1 came last to 1 of 1 operations of NCCL: the "
+                                 "other GPUs waited 1.0 s for it, 1.0 s of it in "
+                                 "transfers, each counted by itself")));
 }
 
 class FindingsOfProxies : public FindingsOfNccl {
