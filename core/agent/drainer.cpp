@@ -239,18 +239,20 @@ DrainPass Drainer::drain(uint64_t now_ns) {
     // has touched before, and in its cache.
     if (result.bytes > kBusyBytes) pass.period_ms = std::min(pass.period_ms, kBusyPeriodMs);
     if (result.bytes != 0) read_refused(ring);
-    if (result.bytes != 0) look_for_init(ring);
+    if (result.bytes != 0) pass.left_init |= has_left_init(ring);
   }
   current_ = nullptr;
   if (!pass.is_complete) pass.period_ms = 1;
   return pass;
 }
 
-/// The end of MPI_Init is a record.
-void Drainer::look_for_init(const Ring& ring) const {
+/// Whether the process has left MPI_Init in what was drained: the end of a call is a record.
+bool Drainer::has_left_init(const Ring& ring) const {
   std::atomic<uint32_t>& is_in_init = state_->process(ring.cell).is_in_init;
-  if (is_in_init.load(std::memory_order_relaxed) == 0) return;
-  if (!ring.reader->open_call(kMainThreadSlot)) is_in_init.store(0, std::memory_order_relaxed);
+  if (is_in_init.load(std::memory_order_relaxed) == 0) return false;
+  if (ring.reader->open_call(kMainThreadSlot)) return false;
+  is_in_init.store(0, std::memory_order_relaxed);
+  return true;
 }
 
 void Drainer::note_records(Ring* ring, uint64_t now_ns) const {

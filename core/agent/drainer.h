@@ -58,6 +58,7 @@ struct DrainSettings {
 struct DrainPass {
   uint64_t bytes = 0;
   bool is_complete = true;  ///< false: staging is full
+  bool left_init = false;   ///< of a process that was in MPI_Init
   int period_ms = 20;       ///< when the next pass should come
 };
 
@@ -164,7 +165,7 @@ class Drainer : private ring::Sink {
   void report_counts(Ring& ring);
   void report_open_calls(Ring& ring, uint64_t now_ns);
   void report_quiet(Ring& ring, uint64_t now_ns);
-  void look_for_init(const Ring& ring) const;
+  bool has_left_init(const Ring& ring) const;
   void note_records(Ring* ring, uint64_t now_ns) const;
   void ask_stack(const Ring& ring, int32_t tid, uint64_t quiet_ticks);
   static bool is_in_call(const Ring& ring, int32_t tid);

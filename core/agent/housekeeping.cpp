@@ -89,7 +89,7 @@ Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, Mod
       crash_watch_(config, inbox),
       budget_(config.arguments.options.budget_percent),
       tick_read_ns_(0),
-      events_(state) {}
+      events_(state, static_cast<uint32_t>(::sysconf(_SC_NPROCESSORS_ONLN))) {}
 
 Housekeeping::~Housekeeping() { stop(); }
 
@@ -128,6 +128,12 @@ void Housekeeping::process_started(uint32_t process, int32_t pid, int32_t rank) 
       process_cell(process).counted_calls.load(std::memory_order_relaxed);
   events_.put({true, process, pid, rank, counted_calls, {}}, monotonic_ns());
   if (has_work()) wake_.notify_one();
+}
+
+void Housekeeping::process_left_init() {
+  const std::lock_guard lock(m_);
+  has_left_init_ = true;
+  wake_.notify_one();
 }
 
 void Housekeeping::process_ended(uint32_t process, std::vector<int32_t> tids) {
@@ -170,8 +176,9 @@ void Housekeeping::run() {
     last_agent_cpu_ns_ = state_->header().keeper_cpu_ns.load(std::memory_order_relaxed);
   std::unique_lock lock(m_);
   for (;;) {
-    if (!is_stopping_ && !has_work()) wake_.wait_for(lock, until_beat());
+    if (!is_stopping_ && !has_left_init_ && !has_work()) wake_.wait_for(lock, until_beat());
     const bool is_last = is_stopping_;
+    const bool is_after_init = std::exchange(has_left_init_, false);
     is_busy_ = true;
     lock.unlock();
     take_events();
@@ -179,6 +186,7 @@ void Housekeeping::run() {
     providers_.tick(now_ns);
     crash_watch_.tick(now_ns);
     read_ranks_cpu();  // a process may be reaped before its end is seen: the last reading stays
+    if (is_after_init) hold_budget(false);  // ranks of MPI_Init sleep: their start is no measure
     const bool is_start = now_ns - started_ns < kStartNs;  // ranks attach meanwhile
     if (full_second.is_due(wall_ns()) && !is_start) second();
     lock.lock();
@@ -244,7 +252,7 @@ void Housekeeping::take_events() {
 void Housekeeping::second() {
   report_clock();
   write_topology();
-  hold_budget();
+  hold_budget(true);
   report_usage();
   if (stuck_ != nullptr) stuck_->work(tick_source_, monotonic_ns());
 }
@@ -362,7 +370,8 @@ std::vector<SiteLoad> Housekeeping::read_sites(double seconds) {
   return sites;
 }
 
-void Housekeeping::hold_budget() {
+/// `is_measure`: what was spent since the last time is held against the budget, else only told.
+void Housekeeping::hold_budget(bool is_measure) {
   const uint64_t now_ns = monotonic_ns();
   const double seconds = static_cast<double>(now_ns - last_second_ns_) / 1e9;
   last_second_ns_ = now_ns;
@@ -380,6 +389,7 @@ void Housekeeping::hold_budget() {
   last_agent_cpu_ns_ = agent_ns;
   last_ranks_cpu_ns_ = ranks_ns;
   header.application_cost_ns += static_cast<uint64_t>(cost.application_ns + counting_ns);
+  if (!is_measure) return;
   for (const ModeChange& change : budget_.step(cost, sites)) apply(change);
 }
 

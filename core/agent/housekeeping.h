@@ -42,6 +42,8 @@ class Housekeeping : public ProcessListener {
   void stop();
 
   void process_started(uint32_t process, int32_t pid, int32_t rank) override;
+  /// Starts need not be kept back for it any more, and the budget begins.
+  void process_left_init();
   void process_ended(uint32_t process, std::vector<int32_t> tids) override;
   void program_left_alone(const std::string& program) override;
   void process_refused(const Error& reason) override;
@@ -74,7 +76,7 @@ class Housekeeping : public ProcessListener {
   double read_counting_costs();
   double take_costs(Load* load) const;
   std::vector<SiteLoad> read_sites(double seconds);
-  void hold_budget();
+  void hold_budget(bool is_measure);
   void apply(const ModeChange& change);
   bool throttle(const ModeChange& change);
   double take_provider_costs(double seconds, std::vector<SiteLoad>* sites);
@@ -112,8 +114,9 @@ class Housekeeping : public ProcessListener {
   std::optional<Error> refusal_;         ///< guarded by m_: the first one
   bool is_refusal_told_ = false;         ///< guarded by m_
   bool is_busy_ = false;                 ///< guarded by m_: events were taken and are being handled
-  bool is_hurried_ = false;              ///< guarded by m_: somebody waits for events to be handled
-  bool is_stopping_ = false;             ///< guarded by m_
+  bool has_left_init_ = false;
+  bool is_hurried_ = false;   ///< guarded by m_: somebody waits for events to be handled
+  bool is_stopping_ = false;  ///< guarded by m_
   std::thread thread_;
 };
 

@@ -1,8 +1,9 @@
 /// Starts and ends of processes on their way to the housekeeping thread. What it does about a start
 /// (files below /proc, counters, samples: a millisecond of CPU) is not waited for, and while
 /// ranks of the node are still to come these need the cores: starts are kept back until all have
-/// attached or none comes any more, half a second at most; and until they have left MPI_Init, where
-/// they wait for each other by sleeping a little and often, which counters make dear.
+/// attached or none comes any more, half a second at most; and, where there are more ranks than
+/// CPUs, until they have left MPI_Init, where they wait for each other by sleeping a little and
+/// often, which counters make dear.
 ///
 ///     start ---> kept back ---> due: all came, or none came of late, and are out of MPI_Init |
 ///                                    it is old | an end came | somebody waits for it
@@ -30,7 +31,7 @@ struct ProcessEvent {
 
 class ProcessEvents {
  public:
-  explicit ProcessEvents(const State* state) : state_(state) {}
+  ProcessEvents(const State* state, uint32_t cpu_count) : state_(state), cpu_count_(cpu_count) {}
 
   void put(ProcessEvent event, uint64_t now_ns) {
     if (events_.empty()) first_ns_ = now_ns;
@@ -60,6 +61,7 @@ class ProcessEvents {
   static constexpr uint64_t kInitNs = 3'000'000'000;
 
   bool is_any_in_init() const noexcept {
+    if (state_->header().expected_ranks.load(std::memory_order_relaxed) <= cpu_count_) return false;
     const uint32_t first = state_->header().first_process;
     return std::any_of(events_.begin(), events_.end(), [&](const ProcessEvent& event) {
       const ProcessCell& cell = state_->process(event.process - first);
@@ -68,6 +70,7 @@ class ProcessEvents {
   }
 
   const State* state_;
+  uint32_t cpu_count_;
   std::vector<ProcessEvent> events_;
   uint64_t first_ns_ = 0;  ///< when the oldest was put
   uint64_t last_ns_ = 0;   ///< the same of the newest

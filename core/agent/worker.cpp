@@ -113,6 +113,7 @@ void Worker::serve_turns() {
     state_.header().worker_turn_ns.store(now_ns, std::memory_order_relaxed);
     const DrainPass pass = drainer_.drain(now_ns);
     if (pass.bytes != 0) last_bytes_ns = now_ns;
+    if (pass.left_init) housekeeping_.process_left_init();
     if (pass.bytes != 0 && drainer_.wants_encoding()) encode_thread_.nudge();
     const bool is_idle = now_ns - last_bytes_ns > kIdleAfterNs;
     period_ns = static_cast<uint64_t>(is_idle ? kIdlePeriodMs : pass.period_ms) * kMs;

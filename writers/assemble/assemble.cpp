@@ -100,12 +100,19 @@ std::string with_cause(const std::string& message, const fs::path& folder) {
   return message + ": " + cause;
 }
 
+/// Without samples their writer makes no file.
+bool has_files(const fs::path& staging, const WriterSlot& slot) {
+  if (slot.name != kSamplesName) return slot.makes_files;
+  std::error_code error;
+  return fs::exists(staging / "samples", error);
+}
+
 Status collect_failures(const fs::path& staging, const std::vector<WriterSlot>& writers,
                         AssembleReport* report) {
   bool has_result = false;
   std::vector<std::string> failures;
   for (const WriterSlot& slot : writers) {
-    has_result = has_result || (slot.status && slot.makes_files);
+    has_result = has_result || (slot.status && has_files(staging, slot));
     if (slot.status) continue;
     failures.push_back(slot.name + ": " + with_cause(slot.status.error().message, staging));
     if (slot.makes_files) remove_failed(staging, slot);

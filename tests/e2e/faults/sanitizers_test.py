@@ -52,10 +52,12 @@ class Sanitized(FaultCase):
         self.assertIn("heap-buffer-overflow", said)
 
     def test_leaks_are_found(self):
-        """With its exit code, and none of them is ours."""
+        """With its exit code, and none of them is ours. What it says of libraries without the name
+        of a function may be wrong: it looks addresses of those that were closed up among what
+        it has mapped since, to read symbols."""
         said = self.same(9, self.program("address"), ranks=1, ASAN_OPTIONS="exitcode=9")
         self.assertIn("detected memory leaks", said)
-        self.assertNotIn("libaon", said)
+        self.assertNotRegex(said, r"#\d+ \w+ in .*(libaon|plugins/mpi|core/runtime)")
 
     def test_started_by_a_script(self):
         command = ["sh", "-c", '"$0"; echo $?; exit 3', self.program("address")]

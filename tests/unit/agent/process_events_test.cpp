@@ -6,6 +6,7 @@ namespace aon::agent {
 namespace {
 
 constexpr uint64_t kMs = 1'000'000;
+constexpr uint32_t kCpuCount = 2;
 
 class ProcessEventsTest : public testing::Test {
  protected:
@@ -19,7 +20,7 @@ class ProcessEventsTest : public testing::Test {
 
   UniqueFd state_fd_ = State::create().value();
   State state_ = State::map(state_fd_.get()).value();
-  ProcessEvents events_{&state_};
+  ProcessEvents events_{&state_, kCpuCount};
 };
 
 TEST_F(ProcessEventsTest, starts_wait_until_all_ranks_have_come) {
@@ -55,17 +56,24 @@ TEST_F(ProcessEventsTest, starts_do_not_wait_where_no_ranks_are_expected) {
   EXPECT_TRUE(events_.is_due(0));
 }
 
-TEST_F(ProcessEventsTest, starts_wait_until_mpi_init_is_left) {
-  state_.header().expected_ranks.store(2);
+TEST_F(ProcessEventsTest, starts_of_more_ranks_than_cpus_wait_until_mpi_init_is_left) {
+  state_.header().expected_ranks.store(3);
   state_.process(1).is_in_init.store(1);
-  attach(0, 0);
-  attach(1, 0);
+  for (uint32_t cell = 0; cell < 3; ++cell) attach(cell, 0);
   EXPECT_FALSE(events_.is_due(600 * kMs));
   state_.process(1).is_in_init.store(0);
   EXPECT_TRUE(events_.is_due(600 * kMs));
 }
 
+TEST_F(ProcessEventsTest, starts_do_not_wait_for_mpi_init_where_each_rank_has_a_cpu) {
+  state_.header().expected_ranks.store(kCpuCount);
+  state_.process(0).is_in_init.store(1);
+  for (uint32_t cell = 0; cell < kCpuCount; ++cell) attach(cell, 0);
+  EXPECT_TRUE(events_.is_due(0));
+}
+
 TEST_F(ProcessEventsTest, starts_wait_for_a_long_mpi_init_three_seconds) {
+  state_.header().expected_ranks.store(kCpuCount + 1);
   state_.process(0).is_in_init.store(1);
   attach(0, 10 * kMs);
   EXPECT_FALSE(events_.is_due(3009 * kMs));
