@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -16,6 +15,7 @@
 #include "writers/assemble/clocks.h"
 #include "writers/assemble/combine.h"
 #include "writers/assemble/event_pass.h"
+#include "writers/assemble/failed_writers.h"
 #include "writers/assemble/fallback.h"
 #include "writers/assemble/publish.h"
 #include "writers/assemble/shares.h"
@@ -72,56 +72,6 @@ uint64_t folder_bytes(const fs::path& folder) {
     if (!ignored && entries->is_regular_file(ignored)) bytes += size;
   }
   return bytes;
-}
-
-/// Takes away what a failed writer left, so that no half file is published.
-void remove_failed(const fs::path& staging, const WriterSlot& slot) {
-  if (slot.name == kProfileName) {
-    remove_with_room(staging / "profile.h5");
-    remove_with_room(staging / "series");
-    return;
-  }
-  if (slot.name == kSamplesName) {
-    remove_with_room(staging / "samples");
-    return;
-  }
-  for (const char* name : {"traces", "traces.def", "traces.otf2"}) remove_with_room(staging / name);
-}
-
-constexpr uintmax_t kNoSpaceBytes = 64u << 10;
-
-/// Libraries do not say why they could not write.
-std::string with_cause(const std::string& message, const fs::path& folder) {
-  const std::string cause = strerror(ENOSPC);
-  std::error_code error;
-  const fs::space_info space = fs::space(folder, error);
-  if (error || space.available > kNoSpaceBytes || message.find(cause) != std::string::npos)
-    return message;
-  return message + ": " + cause;
-}
-
-/// Without samples their writer makes no file.
-bool has_files(const fs::path& staging, const WriterSlot& slot) {
-  if (slot.name != kSamplesName) return slot.makes_files;
-  std::error_code error;
-  return fs::exists(staging / "samples", error);
-}
-
-Status collect_failures(const fs::path& staging, const std::vector<WriterSlot>& writers,
-                        AssembleReport* report) {
-  bool has_result = false;
-  std::vector<std::string> failures;
-  for (const WriterSlot& slot : writers) {
-    has_result = has_result || (slot.status && has_files(staging, slot));
-    if (slot.status) continue;
-    failures.push_back(slot.name + ": " + with_cause(slot.status.error().message, staging));
-    if (slot.makes_files) remove_failed(staging, slot);
-  }
-  for (const std::string& failure : failures) {
-    report->warnings.push_back(failure + "; run: aon finalize " + staging.parent_path().string());
-  }
-  if (has_result || failures.empty()) return {};
-  return Error{Code::kIo, failures.front()};
 }
 
 /// One assembly, under the lease.
