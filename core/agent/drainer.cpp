@@ -246,11 +246,13 @@ DrainPass Drainer::drain(uint64_t now_ns) {
   return pass;
 }
 
-/// Whether the process has left MPI_Init in what was drained: the end of a call is a record.
+/// Whether the process has left MPI_Init in what was drained: the end of a call is a record. (Where
+/// an earlier worker took the process on, any record counts.)
 bool Drainer::has_left_init(const Ring& ring) const {
   std::atomic<uint32_t>& is_in_init = state_->process(ring.cell).is_in_init;
   if (is_in_init.load(std::memory_order_relaxed) == 0) return false;
-  if (ring.reader->open_call(kMainThreadSlot)) return false;
+  const std::optional<ring::OpenCall> call = ring.reader->open_call(kMainThreadSlot);
+  if (call && ring.init_region == call->region) return false;
   is_in_init.store(0, std::memory_order_relaxed);
   return true;
 }

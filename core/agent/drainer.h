@@ -137,10 +137,11 @@ class Drainer : private ring::Sink {
     uint64_t window_start_ns = 0;
     uint64_t peak_bytes_per_s = 0;
     uint64_t first_drain_ns = 0;
-    uint64_t last_record_ns = 0;     ///< when the last drain brought something
-    uint64_t last_record_ticks = 0;  ///< the same
-    bool is_quiet = false;           ///< and that was told
-    bool has_recorded = false;       ///< more than definitions, which idle threads of ours make
+    std::optional<uint32_t> init_region;  ///< of MPI_Init, where it attached there
+    uint64_t last_record_ns = 0;          ///< when the last drain brought something
+    uint64_t last_record_ticks = 0;       ///< the same
+    bool is_quiet = false;                ///< and that was told
+    bool has_recorded = false;  ///< more than definitions, which idle threads of ours make
     bool has_counts = false;
   };
 

@@ -25,6 +25,7 @@ void Drainer::show_call(uint32_t cell, const BegunCall& call) {
   inbox_->define(it->second.process, DefinitionType::kRegion, region, {name});
   const auto tid = static_cast<uint32_t>(state_->process(cell).pid);
   it->second.memory->show_call(tid, ticks, call.region);
+  if (is_mpi_init(call)) it->second.init_region = call.region;
 }
 
 void Drainer::withdraw_call(uint32_t cell) {

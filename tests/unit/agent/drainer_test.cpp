@@ -371,5 +371,23 @@ TEST_F(UnmappedRing, nothing_is_withdrawn_from_a_process_that_has_come) {
   EXPECT_EQ(calls[0].start_ticks, 700u);
 }
 
+TEST_F(UnmappedRing, it_is_in_mpi_init_while_that_is_open) {
+  state_.process(0).is_in_init.store(1);
+  record(0, 1);
+  EXPECT_FALSE(drainer_->drain(1000).left_init);
+  EXPECT_EQ(state_.process(0).is_in_init.load(), 1u);
+}
+
+TEST_F(UnmappedRing, it_has_left_mpi_init_when_it_is_in_another_call) {
+  state_.process(0).is_in_init.store(1);
+  record(0, 1);
+  auto* slots = reinterpret_cast<ThreadSlot*>(base(0) + drainer_->geometry(0).slots_offset);
+  slots[kMainThreadSlot].open[0].region = 13;
+  slots[kMainThreadSlot].open[0].start_ticks.store(700);
+  EXPECT_TRUE(drainer_->drain(1000).left_init);
+  EXPECT_EQ(state_.process(0).is_in_init.load(), 0u);
+  EXPECT_FALSE(drainer_->drain(2000).left_init);
+}
+
 }  // namespace
 }  // namespace aon::agent
