@@ -239,7 +239,7 @@ DrainPass Drainer::drain(uint64_t now_ns) {
     // has touched before, and in its cache.
     if (result.bytes > kBusyBytes) pass.period_ms = std::min(pass.period_ms, kBusyPeriodMs);
     if (result.bytes != 0) read_refused(ring);
-    if (result.bytes != 0) pass.left_init |= has_left_init(ring);
+    if (ring.has_recorded) pass.left_init |= has_left_init(ring);
   }
   current_ = nullptr;
   if (!pass.is_complete) pass.period_ms = 1;

@@ -22,6 +22,8 @@ namespace {
 
 constexpr int kNice = 5;
 constexpr uint64_t kSecondNs = 1'000'000'000;
+constexpr uint64_t kFirstInitNs = 10 * kSecondNs;  ///< MPI_Init of the first ranks ends before
+constexpr uint64_t kLeastProviderPeriod = 32;      ///< one in so many, before none
 constexpr uint64_t kPeriodNs = kSecondNs / 10;
 /// Storing a record; the clock reads beside it are measured (docs/overhead.md).
 constexpr double kPairNs = 3;
@@ -46,6 +48,21 @@ double measure_tick_read_ns(clock::TickSource source) {
     least = std::min(least, static_cast<double>(monotonic_ns() - begin) / kReads);
   }
   return least;
+}
+
+/// Of a list as in /proc ("0-3,8"); those of the machine where there is none.
+uint32_t count_cpus(const std::string& list) {
+  uint32_t count = 0;
+  const char* at = list.c_str();
+  while (*at != '\0') {
+    char* end = nullptr;
+    const unsigned long first = strtoul(at, &end, 10);
+    const unsigned long last = *end == '-' ? strtoul(end + 1, &end, 10) : first;
+    if (end == at) break;
+    count += static_cast<uint32_t>(last - first + 1);
+    at = *end == ',' ? end + 1 : end;
+  }
+  return count != 0 ? count : static_cast<uint32_t>(::sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 std::string join(const std::vector<std::string>& items) {
@@ -89,7 +106,7 @@ Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, Mod
       crash_watch_(config, inbox),
       budget_(config.arguments.options.budget_percent),
       tick_read_ns_(0),
-      events_(state, static_cast<uint32_t>(::sysconf(_SC_NPROCESSORS_ONLN))) {}
+      events_(state, count_cpus(config.allowed_cpus)) {}
 
 Housekeeping::~Housekeeping() { stop(); }
 
@@ -186,7 +203,8 @@ void Housekeeping::run() {
     providers_.tick(now_ns);
     crash_watch_.tick(now_ns);
     read_ranks_cpu();  // a process may be reaped before its end is seen: the last reading stays
-    if (is_after_init) hold_budget(false);  // ranks of MPI_Init sleep: their start is no measure
+    // Ranks in MPI_Init sleep: their start is no measure.
+    if (is_after_init && now_ns - started_ns < kFirstInitNs) hold_budget(false);
     const bool is_start = now_ns - started_ns < kStartNs;  // ranks attach meanwhile
     if (full_second.is_due(wall_ns()) && !is_start) second();
     lock.lock();
@@ -394,9 +412,9 @@ void Housekeeping::hold_budget(bool is_measure) {
 }
 
 double Housekeeping::take_provider_costs(double seconds, std::vector<SiteLoad>* sites) {
-  // Its last step but one is two samples a second or more, the last one is one.
-  const auto last_period = static_cast<uint32_t>(
-      std::bit_floor(std::max<uint64_t>(config_.arguments.options.sampling_hz / 2, 1)));
+  // The last step but one of sampling is two samples a second or more, the last one is one.
+  const auto last_period = static_cast<uint32_t>(std::bit_floor(
+      std::max<uint64_t>(config_.arguments.options.sampling_hz / 2, kLeastProviderPeriod)));
   double sum_ns = 0;
   for (const NodeHost::Cost& cost : providers_.costs()) {
     NodeHost::Cost& last = provider_costs_[cost.provider];

@@ -114,9 +114,9 @@ class Housekeeping : public ProcessListener {
   std::optional<Error> refusal_;         ///< guarded by m_: the first one
   bool is_refusal_told_ = false;         ///< guarded by m_
   bool is_busy_ = false;                 ///< guarded by m_: events were taken and are being handled
-  bool has_left_init_ = false;
-  bool is_hurried_ = false;   ///< guarded by m_: somebody waits for events to be handled
-  bool is_stopping_ = false;  ///< guarded by m_
+  bool has_left_init_ = false;           ///< guarded by m_
+  bool is_hurried_ = false;              ///< guarded by m_: somebody waits for events to be handled
+  bool is_stopping_ = false;             ///< guarded by m_
   std::thread thread_;
 };
 

@@ -177,9 +177,8 @@ struct ProcessCell {
   uint64_t start_time_ticks;
   uint64_t attach_ticks;
   uint64_t end_ticks;
-  uint64_t memory_bytes;  ///< largest committed size of the ring
-  std::atomic<uint32_t>
-      is_in_init;  ///< drain thread; 1: it attached in MPI_Init and is still there
+  uint64_t memory_bytes;                ///< largest committed size of the ring
+  std::atomic<uint32_t> is_in_init;     ///< drain thread; 1: since it attached, in MPI_Init
   std::atomic<uint64_t> cpu_time_ns;    ///< housekeeping thread
   std::atomic<uint64_t> counted_calls;  ///< drain thread: of all sites that count their calls
   RefusedSamples refused_samples[kAgentStreams];

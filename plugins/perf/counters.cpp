@@ -72,7 +72,10 @@ void CounterGroup::close() {
   }
   tasks_.clear();
   totals_.assign(events_.size(), {});
-  for (Event& event : events_) event.is_open = false;
+  for (Event& event : events_) {
+    event.is_open = false;
+    event.error_number = 0;
+  }
 }
 
 CounterGroup::CounterGroup(CounterGroup&& other) noexcept

@@ -8,10 +8,6 @@
 namespace aon::perf {
 namespace {
 
-bool is_software(const EventType& type, uint64_t config) {
-  return type.type == PERF_TYPE_SOFTWARE && type.config == config;
-}
-
 /// What need not be counted: a page fault is a minor or a major one, and software events of a
 /// thread run while it does.
 std::optional<Reading> derive(const EventType& type, const CounterGroup& counters,
@@ -19,12 +15,13 @@ std::optional<Reading> derive(const EventType& type, const CounterGroup& counter
   std::optional<Reading> sum;
   for (size_t i = 0; i < readings.size(); ++i) {
     if (!readings[i]) continue;
-    const uint64_t config = counters.events()[i].type->config;
+    const EventType& other = *counters.events()[i].type;
     if (type.config == PERF_COUNT_SW_TASK_CLOCK) {
       return Reading{static_cast<double>(readings[i]->running_ns), readings[i]->enabled_ns,
                      readings[i]->running_ns};
     }
-    if (config != PERF_COUNT_SW_PAGE_FAULTS_MIN && config != PERF_COUNT_SW_PAGE_FAULTS_MAJ)
+    if (!is_software(other, PERF_COUNT_SW_PAGE_FAULTS_MIN) &&
+        !is_software(other, PERF_COUNT_SW_PAGE_FAULTS_MAJ))
       continue;
     if (!sum) sum = Reading{0, readings[i]->enabled_ns, readings[i]->running_ns};
     sum->value += readings[i]->value;
@@ -51,15 +48,17 @@ void Session::report(uint32_t process_number, const Process& process) {
   const auto add = [](std::string* text, const std::string& more) {
     *text += (text->empty() ? "" : "; ") + more;
   };
-  if (process.stand_in || process.has_missed) {
-    add(&state.reason,
-        std::string(process.stand_in ? "counted from /proc once a second: " : "") +
-            "the kernel's counting cost more than the budget at its context switches and faults");
-  }
-  if (process.has_missed) state.reason += " (not counted for a time: hardware events)";
-  if (process.stand_in || process.has_missed) {
-    state.state = AON_STATE_DEGRADED;
+  if (process.was_left) {
+    const char* how =
+        process.stand_in ? "counted from /proc once a second: " : "counted from /proc for a time: ";
+    const char* why = process.is_refused
+                          ? "it could not be counted by the kernel again"
+                          : "the kernel's counting cost more than the budget at its context "
+                            "switches and faults";
+    add(&state.reason, std::string(how) + why);
+    if (!process.missed.empty()) state.reason += " (not counted then: " + process.missed + ")";
     add(&state.remedy, "a larger --budget");
+    if (state.state == AON_STATE_ON) state.state = AON_STATE_DEGRADED;
   }
   api_->set_state(core_, process_number, state.state, state.reason.c_str(), state.remedy.c_str());
 }
@@ -91,11 +90,11 @@ bool Session::follows_from_others(const ProbedEvent& event) const {
                          return other.how.available && is_software(*other.type, config);
                        });
   };
-  if (!availability_.has_groups || event.type->type != PERF_TYPE_SOFTWARE) return false;
+  if (!availability_.has_groups) return false;
   if (!is_counted(PERF_COUNT_SW_PAGE_FAULTS_MIN) || !is_counted(PERF_COUNT_SW_PAGE_FAULTS_MAJ))
     return false;
-  return event.type->config == PERF_COUNT_SW_TASK_CLOCK ||
-         event.type->config == PERF_COUNT_SW_PAGE_FAULTS;
+  return is_software(*event.type, PERF_COUNT_SW_TASK_CLOCK) ||
+         is_software(*event.type, PERF_COUNT_SW_PAGE_FAULTS);
 }
 
 void Session::add_derived(uint32_t process_number, Group& group, OpenProblems& problems) {
@@ -133,10 +132,10 @@ void Session::open_proc(uint32_t process_number, pid_t pid, Process& process) {
     }
     const uint32_t id = define(process_number, *event.type);
     if (id == AON_NO_ID) continue;
-    process.proc_metrics.push_back({is_software(*event.type, PERF_COUNT_SW_CONTEXT_SWITCHES)
-                                        ? &TaskCounts::context_switches
-                                        : &TaskCounts::migrations,
-                                    id});
+    const bool is_switches = event.type->config == PERF_COUNT_SW_CONTEXT_SWITCHES;
+    process.proc_metrics.push_back(
+        {is_switches ? &TaskCounts::context_switches : &TaskCounts::migrations, id,
+         price_ns(*event.type)});
   }
 }
 
@@ -199,8 +198,7 @@ void Session::sample_proc(uint32_t process_number, Process& process, uint64_t no
   for (ProcMetric& metric : process.proc_metrics) {
     const uint64_t count = counts.*metric.count;
     api_->sample(core_, process_number, metric.id, now_ticks, static_cast<double>(count), 0, 0);
-    if (metric.count == &TaskCounts::context_switches)
-      charge(process, (count - std::exchange(metric.given, count)) * switch_ns_);
+    charge(process, (count - std::exchange(metric.given, count)) * metric.price_ns);
   }
 }
 
@@ -217,49 +215,99 @@ void Session::sample_stand_in(uint32_t process_number, Process& process, uint64_
 void Session::leave(uint32_t process_number, Process& process) {
   sample_counters(process_number, process, api_->now_ticks(core_));
   process.stand_in.emplace(kernel_, process.pid);
-  for (Group& group : process.groups) {
-    for (Metric& metric : group.metrics) metric.base = metric.total;
-    for (const CounterGroup::Event& event : group.counters.events())
-      process.has_missed |= event.is_open && is_hardware(*event.type);
-    group.counters.close();
-  }
+  process.was_left = true;
+  process.missed = missed_events(process);
+  close_groups(process);
   report(process_number, process);
 }
 
-void Session::take_back(uint32_t process_number, Process& process) {
-  sample_stand_in(process_number, process, api_->now_ticks(core_));
-  std::vector<pid_t> tasks = kernel_.list_tasks(process.pid);
-  tasks.resize(std::min(tasks.size(), kMaxTasks));
-  bool is_counted = false;
-  for (Group& group : process.groups) {
-    group.counters.open(tasks);
-    is_counted |= group.counters.is_open();
+/// What the kernel counts of it and /proc does not.
+std::string Session::missed_events(const Process& process) const {
+  bool has_hardware = false;
+  std::string missed;
+  for (const Group& group : process.groups) {
+    for (const CounterGroup::Event& event : group.counters.events()) {
+      const bool is_missed = event.is_open && !process.stand_in->count_of(*event.type);
+      has_hardware |= is_missed && is_hardware(*event.type);
+      if (is_missed && !is_hardware(*event.type))
+        missed += (missed.empty() ? "" : ", ") + std::string(event.type->name);
+    }
   }
-  if (!is_counted) return;  // it may not be watched any more, or descriptors are short
-  process.stand_in.reset();
+  if (has_hardware) missed += missed.empty() ? "hardware events" : ", hardware events";
+  return missed;
+}
+
+void Session::close_groups(Process& process) {
   for (Group& group : process.groups) {
     for (Metric& metric : group.metrics) metric.base = metric.total;
+    group.counters.close();
   }
+}
+
+/// All threads and software events, or it stays as it is.
+void Session::take_back(uint32_t process_number, Process& process) {
+  sample_stand_in(process_number, process, api_->now_ticks(core_));
+  const std::vector<pid_t> tasks = kernel_.list_tasks(process.pid);
+  bool is_whole = !tasks.empty() && tasks.size() <= kMaxTasks;
+  for (Group& group : process.groups) {
+    if (is_whole) group.counters.open(tasks);
+    for (const CounterGroup::Event& event : group.counters.events())
+      is_whole = is_whole && (is_hardware(*event.type) || event.error_number == 0);
+  }
+  // The stand-in goes on from where its counts began.
+  if (is_whole) process.stand_in.reset();
+  for (Group& group : process.groups) {
+    if (!is_whole) group.counters.close();
+    for (Metric& metric : group.metrics) metric.base = is_whole ? metric.total : metric.base;
+  }
+  process.is_refused = !is_whole;
   report(process_number, process);
 }
 
 void Session::throttle(uint32_t divisor) {
-  std::vector<std::pair<uint64_t, uint32_t>> by_cost;  // with the process's number
+  divisor_ = divisor;
+  const std::vector<Priced> processes = by_price();
   uint64_t remaining = 0;
-  for (const auto& [number, process] : processes_) {
-    if (process.groups.empty()) continue;
-    by_cost.emplace_back(process.cost_rate, number);
-    remaining += process.cost_rate;
-  }
-  std::sort(by_cost.rbegin(), by_cost.rend());
+  for (const Priced& one : processes) remaining += one.cost_rate;
   const uint64_t allowed = divisor == 0 ? 0 : remaining / divisor;
-  for (const auto& [rate, number] : by_cost) {
-    Process& process = processes_.at(number);
-    const bool is_too_much = remaining > allowed && rate > 0;
-    if (is_too_much) remaining -= rate;
-    if (is_too_much && !process.stand_in) leave(number, process);
-    if (!is_too_much && process.stand_in) take_back(number, process);
+  for (const Priced& one : processes) {
+    Process& process = processes_.at(one.number);
+    const bool is_too_much = remaining > allowed && one.cost_rate > 0;
+    if (is_too_much) remaining -= one.cost_rate;
+    if (is_too_much && !process.stand_in) leave(one.number, process);
+    if (!is_too_much && process.stand_in) take_back(one.number, process);
   }
+}
+
+/// Between two words of the budget, for processes that have come and others that have changed.
+void Session::leave_more() {
+  if (divisor_ == 1) return;
+  const std::vector<Priced> processes = by_price();
+  uint64_t all = 0;
+  uint64_t watched = 0;
+  for (const Priced& one : processes) {
+    all += one.cost_rate;
+    if (!processes_.at(one.number).stand_in) watched += one.cost_rate;
+  }
+  const uint64_t allowed = divisor_ == 0 ? 0 : all / divisor_ * 5 / 4;  // a second is not another
+  for (const Priced& one : processes) {
+    Process& process = processes_.at(one.number);
+    if (watched <= allowed || one.cost_rate == 0) return;
+    if (process.stand_in) continue;
+    watched -= one.cost_rate;
+    leave(one.number, process);
+  }
+}
+
+/// Those that the kernel counts, or did, the dearest first.
+std::vector<Session::Priced> Session::by_price() const {
+  std::vector<Priced> processes;
+  for (const auto& [number, process] : processes_) {
+    if (!process.groups.empty()) processes.push_back({process.cost_rate, number});
+  }
+  std::sort(processes.begin(), processes.end(),
+            [](const Priced& a, const Priced& b) { return a.cost_rate > b.cost_rate; });
+  return processes;
 }
 
 void Session::process_ended(uint32_t process_number) {
@@ -273,6 +321,14 @@ void Session::process_ended(uint32_t process_number) {
 
 void Session::tick(uint64_t now_ticks) {
   for (auto& [number, process] : processes_) sample(number, process, now_ticks);
+  if (--ticks_to_look_ > 0) return;
+  ticks_to_look_ = kProcPeriodTicks;
+  leave_more();
+  if (divisor_ != 1 || --looks_to_retry_ > 0) return;
+  looks_to_retry_ = kLooksPerRetry;
+  for (auto& [number, process] : processes_) {
+    if (process.stand_in) take_back(number, process);
+  }
 }
 
 }  // namespace aon::perf

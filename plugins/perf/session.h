@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "perf/counters.h"
@@ -41,6 +42,8 @@ class Session {
   void throttle(uint32_t divisor);
 
  private:
+  static constexpr int kLooksPerRetry = 10;  ///< to count a process by the kernel again
+
   struct Metric {
     const EventType* type;
     uint32_t id;      ///< AON_NO_ID: not sampled
@@ -56,6 +59,7 @@ class Session {
   struct ProcMetric {
     uint64_t TaskCounts::*count;
     uint32_t id;
+    uint64_t price_ns;   ///< of one more
     uint64_t given = 0;  ///< last
   };
   struct Process {
@@ -66,7 +70,9 @@ class Session {
     int ticks_to_proc = kProcPeriodTicks;
     StateText state{};
     std::optional<StandIn> stand_in;  ///< while `groups` are closed
-    bool has_missed = false;          ///< hardware events, for a time
+    bool was_left = false;            ///< counted from /proc, now or before
+    bool is_refused = false;          ///< it was to be counted by the kernel again
+    std::string missed{};             ///< events that /proc does not tell
     uint64_t cost_ns = 0;             ///< what counting cost it, or would have
     uint64_t period_cost_ns = 0;      ///< when the period of kProcPeriodTicks began
     uint64_t cost_rate = 0;           ///< ns in the period before
@@ -88,6 +94,16 @@ class Session {
   void sample_proc(uint32_t process_number, Process& process, uint64_t now_ticks);
   void sample_stand_in(uint32_t process_number, Process& process, uint64_t now_ticks);
   void charge(Process& process, uint64_t cost_ns);
+  /// What a process pays for being counted.
+  struct Priced {
+    uint64_t cost_rate;  ///< ns a second
+    uint32_t number;
+  };
+
+  std::vector<Priced> by_price() const;
+  void leave_more();
+  std::string missed_events(const Process& process) const;
+  void close_groups(Process& process);
   void leave(uint32_t process_number, Process& process);
   void take_back(uint32_t process_number, Process& process);
 
@@ -96,6 +112,9 @@ class Session {
   const Kernel& kernel_;
   Availability availability_;
   uint64_t switch_ns_;
+  uint32_t divisor_ = 1;  ///< of the last throttle()
+  int ticks_to_look_ = kProcPeriodTicks;
+  int looks_to_retry_ = kLooksPerRetry;
   std::map<uint32_t, Process> processes_;  ///< by process number
 };
 

@@ -10,6 +10,7 @@ namespace aon::perf {
 StandIn::StandIn(const Kernel& kernel, pid_t pid)
     : kernel_(&kernel), pid_(pid), counter_(kernel, pid) {
   first_ = last_ = read_usage().value_or(Usage{});
+  tasks_ = counter_.read();
 }
 
 std::optional<StandIn::Usage> StandIn::read_usage() const {
@@ -21,27 +22,33 @@ std::optional<StandIn::Usage> StandIn::read_usage() const {
   unsigned long long system = 0;
   unsigned long long minor = 0;
   unsigned long long major = 0;
-  // State, five ids and the flags; faults, and those of children; CPU times.
-  const int found = sscanf(text.c_str() + name_end + 1,
-                           " %*c %*d %*d %*d %*d %*d %*u %llu %*u %llu %*u %llu %llu", &minor,
-                           &major, &user, &system);
-  if (found != 4) return std::nullopt;
+  unsigned long long start = 0;
+  // State, five ids and the flags; faults, and those of children; CPU times, those of children,
+  // priority, nice, threads, a zero; the start.
+  constexpr const char* kFields =
+      " %*c %*d %*d %*d %*d %*d %*u %llu %*u %llu %*u %llu %llu"
+      " %*d %*d %*d %*d %*d %*d %llu";
+  const int found =
+      sscanf(text.c_str() + name_end + 1, kFields, &minor, &major, &user, &system, &start);
+  if (found != 5) return std::nullopt;
   usage.minor_faults = minor;
   usage.major_faults = major;
   usage.cpu_ticks = user + system;
+  usage.start_ticks = start;
   return usage;
 }
 
 bool StandIn::read() {
   const std::optional<Usage> usage = read_usage();
-  if (!usage || usage->cpu_ticks < last_.cpu_ticks) return false;  // or its number is another's
+  // Its number may be another's by now.
+  if (!usage || usage->start_ticks != first_.start_ticks) return false;
   last_ = *usage;
   tasks_ = counter_.read();
   return true;
 }
 
 std::optional<double> StandIn::count_of(const EventType& type) const {
-  if (type.type != PERF_TYPE_SOFTWARE) return std::nullopt;
+  if (!is_software(type, type.config)) return std::nullopt;
   const uint64_t minor = last_.minor_faults - first_.minor_faults;
   const uint64_t major = last_.major_faults - first_.major_faults;
   switch (type.config) {

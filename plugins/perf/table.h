@@ -33,6 +33,12 @@ std::span<const EventType> event_types_on_request();
 
 inline bool is_hardware(const EventType& type) { return type.type != PERF_TYPE_SOFTWARE; }
 
+/// The software event `config`, of user and kernel mode together.
+inline bool is_software(const EventType& type, uint64_t config) {
+  return type.type == PERF_TYPE_SOFTWARE && type.config == config && !type.user_only &&
+         !type.kernel_only;
+}
+
 /// Why opening failed and the exact command that would help.
 struct Obstacle {
   std::string reason;

@@ -106,7 +106,8 @@ class Enabled(OnSlurm):
         self.assertEqual(end, ("COMPLETED", "0:0"), text)
         for line in text.splitlines():
             self.assertEqual(line.split(":")[0], mine)
-            self.assertEqual(line.count("libaon"), 1, line)
+            self.assertEqual(line.count("libaon.so"), 1, line)
+            self.assertEqual(line.count("libaon-mpi.so"), 1, line)
         self.assertEqual(len(text.splitlines()), 2, text)
 
     def test_programs_that_record_nothing_leave_nothing(self):

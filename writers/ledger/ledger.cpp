@@ -28,9 +28,8 @@ constexpr double kNsPerSecond = 1e9;
 constexpr size_t kIndentedRanks = 64;  ///< more ranks than this: no white space in the file
 
 const char* const kOverheadMethod =
-    "(records of each kind and counted calls times their cost + CPU time of the agents) / CPU time "
-    "of the "
-    "ranks";
+    "(records of each kind, counted calls, samples, and context switches and page faults of what "
+    "the kernel watches, each times its cost + CPU time of the agents) / CPU time of the ranks";
 
 /// False: what it did last is not known.
 bool has_seen_end(const Group& group) {

@@ -110,7 +110,9 @@ uint64_t SampledProcess::turns_of(pid_t tid) const {
   const std::string text =
       host_.kernel->read_file(proc_path(pid_, "task/" + std::to_string(tid) + "/schedstat"));
   unsigned long long count = 0;
-  return sscanf(text.c_str(), "%*u %*u %llu", &count) == 1 ? count : 0;
+  if (sscanf(text.c_str(), "%*u %*u %llu", &count) == 1 && count != 0) return count;
+  TaskCounts counts{};  // a kernel without CONFIG_SCHED_INFO
+  return host_.kernel->read_task(pid_, tid, &counts) ? counts.context_switches : 0;
 }
 
 uint64_t SampledProcess::count_switches() {
@@ -139,7 +141,9 @@ uint64_t SampledProcess::count_switches() {
 std::vector<SampledProcess::Switching> SampledProcess::switching_threads() const {
   std::vector<Switching> threads;
   for (const auto& [tid, turns] : turns_) {
-    if (turns.per_second != 0 || turns.is_left) threads.push_back({tid, turns.per_second});
+    const bool is_watched = threads_.count(tid) != 0;
+    if (turns.is_left || (is_watched && turns.per_second != 0))
+      threads.push_back({tid, turns.per_second, turns.is_left});
   }
   return threads;
 }

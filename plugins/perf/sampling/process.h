@@ -59,6 +59,7 @@ class SampledProcess {
   struct Switching {
     pid_t tid;
     uint64_t per_second;  ///< context switches between the last two looks
+    bool is_left;
   };
   std::vector<Switching> switching_threads() const;
   /// The thread is not watched from here on.

@@ -45,22 +45,21 @@ void Sampler::define_rate(uint32_t process) {
 
 void Sampler::report(uint32_t process, const SampledProcess& sampled) {
   Obstacle obstacle = sampled.shortfall();
-  if (obstacle.reason.empty() && adopted_.count(process) != 0) {
-    obstacle = {"the agent's worker was killed: samples lack what happened until the next one ran",
-                ""};
+  const auto add = [&](const std::string& reason, const std::string& remedy) {
+    obstacle.reason += (obstacle.reason.empty() ? "" : "; ") + reason;
+    obstacle.remedy += (obstacle.remedy.empty() || remedy.empty() ? "" : "; ") + remedy;
+  };
+  if (obstacle.reason.empty() && adopted_.count(process) != 0)
+    add("the agent's worker was killed: samples lack what happened until the next one ran", "");
+  if (const size_t left = sampled.most_left_threads(); left != 0) {
+    add(std::to_string(left) + (left == 1 ? " thread was" : " threads were") +
+            " not sampled for a time: watching their context switches cost more than the budget",
+        "a larger --budget");
   }
-  const size_t left = sampled.most_left_threads();
-  if (obstacle.reason.empty() && left != 0) {
-    obstacle = {std::to_string(left) + (left == 1 ? " thread was" : " threads were") +
-                    " not sampled for a time: watching their context switches cost more than the "
-                    "budget",
-                "a larger --budget"};
-  }
-  if (obstacle.reason.empty() && rate_hz_ < host_.event.rate_hz) {
-    obstacle = {"the budget lowered the rate from " + std::to_string(host_.event.rate_hz) + " to " +
-                    std::to_string(rate_hz_) + " Hz" +
-                    (rate_hz_ == kLowestRateHz ? ", the lowest" : ""),
-                "a larger --budget or a lower --sampling"};
+  if (rate_hz_ < host_.event.rate_hz) {
+    add("the budget lowered the rate from " + std::to_string(host_.event.rate_hz) + " to " +
+            std::to_string(rate_hz_) + " Hz" + (rate_hz_ == kLowestRateHz ? ", the lowest" : ""),
+        "a larger --budget or a lower --sampling");
   }
   if (obstacle.reason.empty()) obstacle = limits_;
   const auto [last, is_new] = reported_.try_emplace(process);
@@ -89,16 +88,48 @@ void Sampler::process_started(uint32_t process, pid_t pid) {
 
 void Sampler::charge_samples(uint64_t sample_count) {
   const uint64_t cost_ns = sample_count * cost_per_sample_ns_;
-  fresh_sample_ns_ += cost_ns;
+  fresh_sample_ns_ += cost_ns * host_.event.rate_hz / rate_hz_;
   host_.api->add_cost(host_.core, cost_ns);
 }
 
 /// Once in kTicksPerScan ticks, a second.
 void Sampler::charge_switches() {
-  second_sample_ns_ = std::exchange(fresh_sample_ns_, 0) * host_.event.rate_hz / rate_hz_;
+  second_sample_ns_ = std::exchange(fresh_sample_ns_, 0);
   uint64_t switches = 0;
   for (auto& [number, process] : processes_) switches += process->count_switches();
   host_.api->add_cost(host_.core, switches * cost_per_switch_ns_);
+  leave_more();
+}
+
+/// Between two words of the budget, for threads that have begun and others that switch more.
+void Sampler::leave_more() {
+  if (divisor_ == 1) return;
+  const std::vector<Candidate> threads = candidates();
+  const uint64_t samples_ns = second_sample_ns_ * rate_hz_ / host_.event.rate_hz;
+  uint64_t all_ns = 0;
+  uint64_t watched_ns = 0;
+  for (const Candidate& thread : threads) {
+    all_ns += thread.cost_ns;
+    if (!thread.is_left) watched_ns += thread.cost_ns;
+  }
+  const uint64_t target_ns = target(all_ns);
+  for (const Candidate& thread : threads) {
+    if (samples_ns + watched_ns <= target_ns || watched_ns <= kDominance * samples_ns) return;
+    if (thread.is_left) continue;
+    watched_ns -= thread.cost_ns;
+    processes_.at(thread.process)->leave(thread.tid);
+  }
+}
+
+/// What samples and `switches_ns` may cost. A quarter more is near enough: steps are halves.
+uint64_t Sampler::target(uint64_t switches_ns) const {
+  return (switches_ns + second_sample_ns_) / wanted_divisor() * 5 / 4;
+}
+
+/// As the budget says, 1 Hz at last.
+uint64_t Sampler::wanted_divisor() const {
+  const uint64_t last = host_.event.rate_hz;
+  return divisor_ == 0 ? last : std::min<uint64_t>(divisor_, last);
 }
 
 void Sampler::process_ended(uint32_t process) {
@@ -133,8 +164,8 @@ void Sampler::tick(uint64_t) {
 std::vector<Sampler::Candidate> Sampler::candidates() const {
   std::vector<Candidate> candidates;
   for (const auto& [number, process] : processes_) {
-    for (const auto& [tid, per_second] : process->switching_threads())
-      candidates.push_back({per_second * cost_per_switch_ns_, number, tid});
+    for (const auto& [tid, per_second, is_left] : process->switching_threads())
+      candidates.push_back({per_second * cost_per_switch_ns_, number, tid, is_left});
   }
   std::sort(candidates.begin(), candidates.end(),
             [](const Candidate& a, const Candidate& b) { return a.cost_ns > b.cost_ns; });
@@ -142,13 +173,13 @@ std::vector<Sampler::Candidate> Sampler::candidates() const {
 }
 
 void Sampler::throttle(uint32_t divisor) {
+  divisor_ = divisor;
   const std::vector<Candidate> threads = candidates();
   uint64_t switches_ns = 0;
   for (const Candidate& thread : threads) switches_ns += thread.cost_ns;
   const uint64_t last = host_.event.rate_hz;  // 1 Hz
-  const uint64_t wanted = divisor == 0 ? last : std::min<uint64_t>(divisor, last);
-  // A quarter more is near enough: steps are halves.
-  const uint64_t target_ns = (switches_ns + second_sample_ns_) / wanted * 5 / 4;
+  const uint64_t wanted = wanted_divisor();
+  const uint64_t target_ns = target(switches_ns);
   uint64_t rate_divisor = switches_ns > kDominance * second_sample_ns_ ? 1 : wanted;
   size_t left = 0;
   while (second_sample_ns_ / rate_divisor + switches_ns > target_ns) {

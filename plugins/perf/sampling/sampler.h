@@ -25,8 +25,8 @@ class Sampler {
   void process_ended(uint32_t process);
   void tick(uint64_t now_ticks);
   /// Samples and context switches are to cost 1/divisor of what they would at the rate asked for
-  /// and with all threads watched; 0: nothing, but for one sample a second. The rate is lowered,
-  /// and where it is switches that cost, threads are left, those that switch most first.
+  /// and with all threads watched; 0: as little as one sample a second of each thread. The rate is
+  /// lowered; where it is switches that cost, threads are left instead, the busiest first.
   void throttle(uint32_t divisor);
 
  private:
@@ -37,6 +37,7 @@ class Sampler {
     uint64_t cost_ns;  ///< of its context switches, a second
     uint32_t process;
     pid_t tid;
+    bool is_left;
   };
 
   bool has_stacks() const;
@@ -46,6 +47,9 @@ class Sampler {
   void charge_samples(uint64_t sample_count);
   void charge_switches();
   std::vector<Candidate> candidates() const;
+  void leave_more();
+  uint64_t target(uint64_t switches_ns) const;
+  uint64_t wanted_divisor() const;
   void set_rate(uint64_t rate_hz);
 
   SamplingHost host_;
@@ -53,8 +57,9 @@ class Sampler {
   uint64_t rate_hz_;
   uint64_t cost_per_sample_ns_;
   uint64_t cost_per_switch_ns_;
-  uint64_t fresh_sample_ns_ = 0;   ///< what samples cost since the last scan
-  uint64_t second_sample_ns_ = 0;  ///< and in the scan before, were they of the rate asked for
+  uint64_t fresh_sample_ns_ = 0;   ///< samples since the last scan, were they of the rate asked for
+  uint64_t second_sample_ns_ = 0;  ///< the same of the scan before
+  uint32_t divisor_ = 1;           ///< of the last throttle()
   bool is_adopting_;  ///< the processes that come before the first tick had a worker before us
   std::set<uint32_t> adopted_;
   uint32_t ticks_to_scan_ = kTicksPerScan;

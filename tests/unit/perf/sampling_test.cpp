@@ -397,7 +397,7 @@ TEST_F(PerfSampler, a_thread_that_cannot_be_watched_is_told) {
 }
 
 TEST_F(PerfSampler, threads_that_were_not_watched_are_told_at_the_end_too) {
-  fake.refuse = [](const perf_event_attr&, pid_t tid) { return tid == kPid ? 0 : -EMFILE; };
+  fake.refuse = [](const perf_event_attr&, pid_t tid) { return tid <= kPid ? 0 : -EMFILE; };
   start();
   fake.tasks[kPid] = {kPid, kPid + 1, kPid + 2};
   ring(kPid).task(PERF_RECORD_FORK, kPid, kPid + 1);

@@ -50,8 +50,9 @@ class PerfSession : public testing::Test {
     }
   }
   static void set_stat(pid_t pid, const char* faults_and_times) {
-    fake.files["/proc/" + std::to_string(pid) + "/stat"] =
-        std::to_string(pid) + " (a b) c) R 1 1 1 0 -1 4194304 " + faults_and_times + " 0 0 20 0 1";
+    fake.files["/proc/" + std::to_string(pid) + "/stat"] = std::to_string(pid) +
+                                                           " (a b) c) R 1 1 1 0 -1 4194304 " +
+                                                           faults_and_times + " 0 0 20 0 1 0 4711";
   }
   void tick_a_second() {
     for (int i = 0; i < 10; ++i) session_->tick(++now_);
@@ -144,6 +145,37 @@ TEST_F(SwitchingProcesses, stay_counted_from_proc_where_the_kernel_refuses_now) 
   EXPECT_THAT(core_.states.at(kProcess).reason, HasSubstr("counted from /proc once a second"));
 }
 
+TEST_F(SwitchingProcesses, one_that_comes_later_is_left_without_another_word) {
+  session_->throttle(0);
+  constexpr uint32_t kLater = 5;
+  fake.tasks[90] = {90};
+  set_stat(90, "0 0 0 0 0 0");
+  session_->process_started(kLater, 90);
+  EXPECT_EQ(open_count(90), kOpenedEvents);
+  set_count(90, PERF_COUNT_SW_CONTEXT_SWITCHES, 1000);
+  tick_a_second();
+  EXPECT_EQ(open_count(90), 0u);
+  EXPECT_EQ(last(kLater, "context-switches"), 1000.0);
+}
+
+TEST_F(SwitchingProcesses, are_tried_again_where_the_kernel_refused) {
+  session_->throttle(2);
+  fake.refuse = [](const perf_event_attr&, pid_t) { return -EMFILE; };
+  session_->throttle(1);
+  EXPECT_THAT(core_.states.at(kProcess).reason, HasSubstr("could not be counted by the kernel"));
+  fake.refuse = [](const perf_event_attr&, pid_t) { return 0; };
+  for (int i = 0; i < 11; ++i) tick_a_second();
+  EXPECT_EQ(open_count(kPid), kOpenedEvents);
+}
+
+TEST_F(SwitchingProcesses, another_process_of_the_same_number_is_not_counted) {
+  session_->throttle(0);
+  fake.files["/proc/70/stat"] = "70 (x) R 1 1 1 0 -1 4194304 9000 0 9 0 0 0 0 0 20 0 1 0 9999";
+  const size_t samples = core_.samples_of(kProcess, "page-faults").size();
+  tick_a_second();
+  EXPECT_EQ(core_.samples_of(kProcess, "page-faults").size(), samples);
+}
+
 TEST_F(SwitchingProcesses, keep_their_last_counts_when_they_end) {
   session_->throttle(0);
   EXPECT_TRUE(fake.open.empty());
@@ -176,6 +208,23 @@ TEST_F(PerfSession, counts_nothing_that_follows_from_other_counts) {
   session_->tick(1);
   EXPECT_EQ(core_.samples_of(kProcess, "page-faults").back().value, 34.0);
   EXPECT_EQ(core_.samples_of(kProcess, "task-clock").back().value, 10.0);
+}
+
+TEST_F(PerfSession, counts_of_one_mode_follow_from_nothing) {
+  const EventType of_kernel = {
+      "page-faults:k", "1", "", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, false, 0, 0,
+      false,           true};
+  std::vector<EventType> types(event_types().begin(), event_types().end());
+  types.push_back(of_kernel);
+  session_.emplace(&core_, &aon::test::fake_core_api(), fake_kernel(),
+                   probe_all(fake_kernel(), types), kSwitchNs);
+  session_->process_started(kProcess, kPid);
+  EXPECT_EQ(fake.open.size(), 2 * (kOpenedEvents + 1));
+  set_count(kPid, PERF_COUNT_SW_PAGE_FAULTS_MIN, 30);
+  set_count(kPid, PERF_COUNT_SW_PAGE_FAULTS, 7);
+  session_->tick(1);
+  EXPECT_EQ(core_.samples_of(kProcess, "page-faults").back().value, 30.0);
+  EXPECT_EQ(core_.samples_of(kProcess, "page-faults:k").back().value, 7.0);
 }
 
 TEST_F(PerfSession, counts_all_where_the_kernel_reads_no_groups) {
