@@ -244,23 +244,30 @@ void Session::close_groups(Process& process) {
   }
 }
 
-/// All threads and software events, or it stays as it is.
+/// All that was counted, of all threads; or it stays as it is.
 void Session::take_back(uint32_t process_number, Process& process) {
   sample_stand_in(process_number, process, api_->now_ticks(core_));
   const std::vector<pid_t> tasks = kernel_.list_tasks(process.pid);
-  bool is_whole = !tasks.empty() && tasks.size() <= kMaxTasks;
+  if (tasks.empty()) return;  // it has ended
+  bool is_whole = tasks.size() <= kMaxTasks;
   for (Group& group : process.groups) {
     if (is_whole) group.counters.open(tasks);
-    for (const CounterGroup::Event& event : group.counters.events())
-      is_whole = is_whole && (is_hardware(*event.type) || event.error_number == 0);
+    const std::span<const CounterGroup::Event> events = group.counters.events();
+    for (size_t i = 0; i < events.size(); ++i) {
+      const bool is_open = events[i].is_open && events[i].error_number == 0;
+      is_whole = is_whole && (is_open || group.metrics[i].id == AON_NO_ID);
+    }
   }
-  // The stand-in goes on from where its counts began.
-  if (is_whole) process.stand_in.reset();
-  for (Group& group : process.groups) {
-    if (!is_whole) group.counters.close();
-    for (Metric& metric : group.metrics) metric.base = is_whole ? metric.total : metric.base;
+  if (!is_whole) {
+    for (Group& group : process.groups) group.counters.close();
+    if (std::exchange(process.is_refused, true)) return;  // and that was told
+  } else {
+    process.is_refused = false;
+    process.stand_in.reset();
+    for (Group& group : process.groups) {
+      for (Metric& metric : group.metrics) metric.base = metric.total;
+    }
   }
-  process.is_refused = !is_whole;
   report(process_number, process);
 }
 

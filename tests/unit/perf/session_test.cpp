@@ -168,6 +168,16 @@ TEST_F(SwitchingProcesses, are_tried_again_where_the_kernel_refused) {
   EXPECT_EQ(open_count(kPid), kOpenedEvents);
 }
 
+TEST_F(SwitchingProcesses, stay_counted_from_proc_where_only_the_hardware_is_refused) {
+  session_->throttle(2);
+  fake.refuse = [](const perf_event_attr& attr, pid_t) {
+    return attr.type == PERF_TYPE_HARDWARE ? -EBUSY : 0;
+  };
+  session_->throttle(1);
+  EXPECT_EQ(open_count(kPid), 0u);
+  EXPECT_THAT(core_.states.at(kProcess).reason, HasSubstr("hardware events"));
+}
+
 TEST_F(SwitchingProcesses, another_process_of_the_same_number_is_not_counted) {
   session_->throttle(0);
   fake.files["/proc/70/stat"] = "70 (x) R 1 1 1 0 -1 4194304 9000 0 9 0 0 0 0 0 20 0 1 0 9999";
