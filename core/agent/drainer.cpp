@@ -19,8 +19,8 @@ constexpr uint64_t kCacheBytes = 1u << 20;  ///< that the encode thread reads be
 constexpr int kBusyPeriodMs = 5;
 constexpr int kPeriodMs = 20;
 /// Each turn interrupts a rank where all cores are busy. A process that has been calm for a while
-/// is looked at less often; what it then writes at once has 4 MiB of room, 80 MB/s.
-constexpr int kCalmPeriodMs = 50;
+/// is looked at less often; what it then writes at once has 4 MiB of room, and rings at half of it.
+constexpr int kCalmPeriodMs = 100;
 constexpr uint64_t kCalmAfterNs = 2'000'000'000;
 constexpr uint64_t kCalmBytesPerSecond = 2u << 20;
 constexpr uint64_t kBurstBytesPerSecond = 16u << 20;  ///< that any process may start at any time
@@ -264,12 +264,14 @@ void Drainer::note_records(Ring* ring, uint64_t now_ns) const {
   ring->is_quiet = false;
 }
 
-/// A third of the time in which a burst fills what is free now.
+/// A third of the time in which a burst fills what is free now; half of it, as the bell, where none
+/// is expected.
 int Drainer::period_ms(const Ring& ring, bool is_calm) {
   const uint64_t free_bytes = uint64_t{ring.memory->free_chunk_count()} * kChunkCapacityBytes;
   const uint64_t rate = std::max(ring.peak_bytes_per_s, kBurstBytesPerSecond);
   const uint64_t most_ms = is_calm ? kCalmPeriodMs : kPeriodMs;
-  return static_cast<int>(std::clamp<uint64_t>(free_bytes * 1000 / rate / 3, 5, most_ms));
+  const uint64_t part = is_calm ? 2 : 3;
+  return static_cast<int>(std::clamp<uint64_t>(free_bytes * 1000 / rate / part, 5, most_ms));
 }
 
 bool Drainer::wants_encoding() noexcept {

@@ -103,6 +103,8 @@ bool Series::push(const SampleCell& sample) {
   const uint64_t head = header.sample_head.load(std::memory_order_relaxed);
   const uint64_t tail =
       header.sample_tail.load(std::memory_order_acquire);  // pairs with agent:sampled
+  // All are written: it begins anew, in memory that has been used before.
+  if (head == tail) header.sample_base.store(head, std::memory_order_relaxed);
   if (head - tail < kMaxSamples) {
     state_->sample(head) = sample;
     header.sample_head.store(head + 1, std::memory_order_release);  // pairs with agent:samples

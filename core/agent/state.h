@@ -267,6 +267,7 @@ struct StateHeader {
   std::atomic<uint64_t> staging_base;             ///< drain thread: entries begin here (staging.h)
   std::atomic<uint64_t> sample_head;              ///< housekeeping thread
   std::atomic<uint64_t> sample_tail;              ///< encode thread, after its commit
+  std::atomic<uint64_t> sample_base;              ///< housekeeping thread: its cell is the first
   RefusedSamples refused_samples[kAgentStreams];  ///< the node's own
   uint32_t metric_count;            ///< housekeeping thread: cells that were ever used
   std::atomic<uint32_t> has_lease;  ///< keeper: the folder is ours alone
@@ -321,7 +322,11 @@ class State {
   StreamCell& stream(uint32_t index) const noexcept { return streams_[index]; }
   FileCell& file(uint32_t index) const noexcept { return files_[index]; }
   MetricCell& metric(uint32_t index) const noexcept { return metrics_[index]; }
-  SampleCell& sample(uint64_t number) const noexcept { return samples_[number % kMaxSamples]; }
+  /// One between tail and head.
+  SampleCell& sample(uint64_t number) const noexcept {
+    const uint64_t base = header_->sample_base.load(std::memory_order_relaxed);
+    return samples_[(number - base) % kMaxSamples];
+  }
   MetricCell& earlier_metric(uint32_t index) const noexcept { return earlier_metrics_[index]; }
   /// Of a process, or of the node for any other number. `slot` is one of the agent's.
   RefusedSamples& refused_samples(uint32_t process, uint16_t slot) const noexcept {

@@ -42,7 +42,7 @@ std::string joined(const std::string& folder, const std::string& path) {
 }
 
 std::optional<uint64_t> number_of(const System& system, const std::string& path) {
-  const File file = system.read(path);
+  const File file = system.read_again(path);
   return file ? number_in(file.text) : std::nullopt;
 }
 
@@ -136,7 +136,7 @@ void Cgroups::read_memory(Output& output) const {
   }
   const std::string events =
       memory_->folder + (memory_->is_v2 ? "/memory.events" : "/memory.oom_control");
-  if (const auto kills = field_of(system_->read(events).text, "oom_kill")) {
+  if (const auto kills = field_of(system_->read_again(events).text, "oom_kill")) {
     output.count(
         AON_PROCESS_NODE,
         series(memory_->name, "cgroup-oom-kills", "1", "processes killed for lack of memory"),
@@ -145,7 +145,7 @@ void Cgroups::read_memory(Output& output) const {
 }
 
 void Cgroups::read_cpu(Output& output) const {
-  const std::string text = system_->read(cpu_->folder + "/cpu.stat").text;
+  const std::string text = system_->read_again(cpu_->folder + "/cpu.stat").text;
   const auto throttled = field_of(text, cpu_->is_v2 ? "throttled_usec" : "throttled_time");
   if (throttled) {
     output.count(AON_PROCESS_NODE,
@@ -183,7 +183,7 @@ void Cgroups::read_pressure(Output& output) const {
        series(group.name, "cgroup-io-pressure", "s", "time in which some task waited for storage")},
   };
   for (const Value& value : values) {
-    if (const auto time_us = pressure_us(system_->read(group.folder + value.file))) {
+    if (const auto time_us = pressure_us(system_->read_again(group.folder + value.file))) {
       output.count(AON_PROCESS_NODE, value.series, *time_us, kMicro);
     }
   }

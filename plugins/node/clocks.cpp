@@ -80,14 +80,14 @@ std::string Clocks::missing() const {
 void Clocks::add_frequency(std::vector<double>* found_hz) const {
   if (has_cpufreq_) {
     for (const int cpu : cpus_) {
-      const File file = system_->read(kCpus + std::to_string(cpu) + "/cpufreq/scaling_cur_freq");
+      const File file = system_->read_again(kCpus + std::to_string(cpu) + "/cpufreq/scaling_cur_freq");
       const auto frequency_khz = number_in(file.text);  // not a number: the CPU is off
       if (file && frequency_khz) found_hz->push_back(static_cast<double>(*frequency_khz) * kKilo);
     }
     return;
   }
   int cpu = -1;
-  const std::string text = system_->read("/proc/cpuinfo", kCpuinfoBytes).text;
+  const std::string text = system_->read_again("/proc/cpuinfo", kCpuinfoBytes).text;
   for (const std::string_view line : split(text, "\n")) {
     const size_t colon = line.find(':');
     if (colon == std::string_view::npos) continue;
@@ -115,7 +115,7 @@ void Clocks::read_frequency(Output& output) const {
 void Clocks::read_throttling(Output& output) const {
   const auto sum_of = [&](const std::vector<std::string>& paths) {
     uint64_t sum = 0;
-    for (const std::string& path : paths) sum += number_in(system_->read(path).text).value_or(0);
+    for (const std::string& path : paths) sum += number_in(system_->read_again(path).text).value_or(0);
     return sum;
   };
   if (core_throttles_.empty()) return;
@@ -133,7 +133,7 @@ void Clocks::read(Output& output) const {
   read_frequency(output);
   read_throttling(output);
   for (const Sensor& sensor : sensors_) {
-    const File file = system_->read(sensor.path);
+    const File file = system_->read_again(sensor.path);
     const auto millidegrees = number_in(file.text);
     if (!file || !millidegrees) continue;
     output.value(

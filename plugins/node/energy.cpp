@@ -147,7 +147,7 @@ void EnergySession::read() {
     joules[domain.name] += domain.event.read() * domain.joules_per_count;
   }
   for (Zone& zone : zones_) {
-    const File file = system_.read(zone.path);
+    const File file = system_.read_again(zone.path);
     const auto energy_uj = number_in(file.text);
     // A zone that is gone for now keeps what it has.
     const uint64_t sum_uj =

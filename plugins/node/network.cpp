@@ -75,7 +75,7 @@ StateText NetworkSession::find() {
 
 void NetworkSession::read_interface(const std::string& name) {
   for (const CounterFile& counter : kInterfaceFiles) {
-    const File file = system_.read(kNet + name + "/statistics/" + counter.file);
+    const File file = system_.read_again(kNet + name + "/statistics/" + counter.file);
     const auto raw = number_in(file.text);
     if (!file || !raw) continue;
     output_.count(AON_PROCESS_NODE,
@@ -89,7 +89,7 @@ void NetworkSession::read_port(const std::string& port) {
   const size_t slash = port.find('/');
   const std::string name = port.substr(0, slash) + "-" + port.substr(port.rfind('/') + 1);
   for (const CounterFile& counter : kPortFiles) {
-    const File file = system_.read(kInfiniband + port + "/" + counter.file);
+    const File file = system_.read_again(kInfiniband + port + "/" + counter.file);
     const auto raw = number_in(file.text);
     if (!file || !raw) continue;  // not every driver has every counter
     output_.count(AON_PROCESS_NODE,

@@ -47,7 +47,7 @@ void NodeSession::process_started(uint32_t, pid_t pid) {
 }
 
 void NodeSession::read_memory() {
-  const File file = system_.read("/proc/meminfo");
+  const File file = system_.read_again("/proc/meminfo");
   const auto bytes_of = [&](const char* key) {
     return static_cast<double>(field_of(file.text, key).value_or(0)) * kKibibyte;
   };
@@ -80,7 +80,7 @@ void NodeSession::read_paging() {
        shared("numa-misses", "1", "pages that came from another NUMA node than wanted")},
       {"oom_kill", shared("oom-kills", "1", "processes killed for lack of memory")},
   };
-  const File file = system_.read("/proc/vmstat");
+  const File file = system_.read_again("/proc/vmstat");
   for (const Field& field : kFields) {
     const auto raw = field_of(file.text, field.key);
     if (file && raw) output_.count(AON_PROCESS_NODE, field.series, *raw);
@@ -125,7 +125,7 @@ void NodeSession::read_cpu_line(std::string_view line) {
 }
 
 void NodeSession::read_load() {
-  if (const File stat = system_.read("/proc/stat", kStatBytes)) {
+  if (const File stat = system_.read_again("/proc/stat", kStatBytes)) {
     if (const auto line = line_of(stat.text, "cpu")) read_cpu_line(*line);
     if (const auto switches = field_of(stat.text, "ctxt")) {
       output_.count(AON_PROCESS_NODE,
@@ -136,7 +136,7 @@ void NodeSession::read_load() {
                     static_cast<double>(*running));
     }
   }
-  const File load = system_.read("/proc/loadavg");
+  const File load = system_.read_again("/proc/loadavg");
   const auto minute = fraction_in(load.text.substr(0, load.text.find(' ')));
   if (load && minute) {
     output_.value(AON_PROCESS_NODE, shared("load", "1", "load average of the last minute"),

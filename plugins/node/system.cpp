@@ -17,6 +17,7 @@ namespace {
 
 /// The last descriptors are the agent's: it must be able to take ranks on and open its files.
 constexpr rlim_t kSpareDescriptors = 16;
+constexpr int kNotOpened = -EAGAIN;
 
 bool is_among_the_last(int fd) {
   rlimit limit{};
@@ -36,7 +37,12 @@ uint64_t clock_ns(clockid_t clock) {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-File read_from_start(int fd, size_t max_bytes) {
+enum class Records { kShort, kAny };
+
+/// The kernel fills a page with as many whole records as fit. Where those of a file are as long as
+/// each other, or shorter than half a page, nothing follows where half of the page is left: asking
+/// for the end costs as much as the file, which the kernel writes anew for it.
+File read_from_start(int fd, size_t max_bytes, Records records) {
   File file;
   char buffer[4096];
   while (file.text.size() < max_bytes) {
@@ -46,6 +52,7 @@ File read_from_start(int fd, size_t max_bytes) {
     if (n < 0) file = {errno, ""};
     if (n <= 0) break;
     file.text.append(buffer, static_cast<size_t>(n));
+    if (records == Records::kShort && static_cast<size_t>(n) < sizeof(buffer) / 2) break;
   }
   return file;
 }
@@ -55,9 +62,28 @@ File read_from_start(int fd, size_t max_bytes) {
 File System::read(const std::string& path, size_t max_bytes) const {
   const int fd = ::open((root_ + path).c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return {errno, ""};
-  File file = read_from_start(fd, max_bytes);
+  File file = read_from_start(fd, max_bytes, Records::kAny);
   close(fd);
   return file;
+}
+
+System::~System() {
+  for (const auto& [path, fd] : open_again_) {
+    if (fd >= 0) close(fd);
+  }
+}
+
+File System::read_again(const std::string& path, size_t max_bytes) const {
+  const auto [found, is_first] = open_again_.try_emplace(path, kNotOpened);
+  if (is_first) return read(path, max_bytes);
+  int& fd = found->second;
+  if (fd == kNotOpened) fd = open(path);
+  if (fd >= 0) {
+    if (File file = read_from_start(fd, max_bytes, Records::kShort); file) return file;
+    close(fd);  // what it belonged to is gone, and may come again
+    fd = kNotOpened;
+  }
+  return read(path, max_bytes);
 }
 
 int System::open(const std::string& path) const {
@@ -127,7 +153,7 @@ RepeatedFile::~RepeatedFile() {
 }
 
 File RepeatedFile::read() const {
-  return fd_ >= 0 ? read_from_start(fd_, kMaxFileBytes) : system_->read(path_);
+  return fd_ >= 0 ? read_from_start(fd_, kMaxFileBytes, Records::kShort) : system_->read(path_);
 }
 
 }  // namespace aon::node

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,12 +29,16 @@ class System {
  public:
   /// `root` stands before every path; "" is this machine.
   explicit System(std::string root) : root_(std::move(root)) {}
-  virtual ~System() = default;
+  virtual ~System();
   System(const System&) = delete;
   System& operator=(const System&) = delete;
 
   /// The first 64 KiB (`max_bytes`) of the file at an absolute path.
   virtual File read(const std::string& path, size_t max_bytes = kMaxFileBytes) const;
+  /// The same of a file that is read again and again: from the second time on it stays open, unless
+  /// descriptors are scarce, and where half a page is left its end is not asked for. Each saves half
+  /// of what reading a file of /proc costs.
+  File read_again(const std::string& path, size_t max_bytes = kMaxFileBytes) const;
   /// A descriptor of that file, or -errno: -EMFILE where a quarter of all is in use, too.
   virtual int open(const std::string& path) const;
   /// Names in a folder, sorted; empty when it is not there.
@@ -55,12 +60,12 @@ class System {
 
  private:
   std::string root_;
+  mutable std::map<std::string, int> open_again_;  ///< descriptors, or -errno
 };
 
 System& real_system();
 
-/// A file that is read again and again. It stays open, unless descriptors are scarce: that saves
-/// half of what reading a file of /proc costs.
+/// As System::read_again() of a file that is its owner's.
 class RepeatedFile {
  public:
   RepeatedFile(const System& system, std::string path)

@@ -110,13 +110,16 @@ int set_period(int fd, uint64_t value) {
 
 std::string read_file(const std::string& path) {
   std::string text;
-  FILE* file = fopen(path.c_str(), "re");
-  if (file == nullptr) return text;
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return text;
   char buffer[65536];
-  size_t n = 0;
-  while (text.size() < kMaxFileBytes && (n = fread(buffer, 1, sizeof(buffer), file)) > 0)
-    text.append(buffer, n);
-  fclose(file);
+  while (text.size() < kMaxFileBytes) {
+    const ssize_t n = read(fd, buffer, sizeof(buffer));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    text.append(buffer, static_cast<size_t>(n));
+  }
+  close(fd);
   return text;
 }
 

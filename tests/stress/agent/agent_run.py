@@ -79,6 +79,7 @@ class Agent:
 
     def start_emitter(self, *arguments):
         environment = dict(os.environ, AON_SOCKET=self.socket, AON_OUTPUT=self.folder)
+        environment.setdefault("AON_ATTACH_MS", "2000")  # cores that others use
         return subprocess.Popen([EMITTER, *map(str, arguments)], env=environment,
                                 stdout=subprocess.PIPE, text=True)
 

@@ -168,11 +168,11 @@ TEST_F(DrainerTest, looks_less_often_at_processes_that_are_calm) {
   ASSERT_TRUE(add_process(0));
   drainer_->drain(2 * kSecond);  // lets the ring grow
   EXPECT_EQ(drainer_->drain(3 * kSecond).period_ms, 20) << "it may have just begun";
-  EXPECT_EQ(drainer_->drain(5 * kSecond).period_ms, 50);
+  EXPECT_EQ(drainer_->drain(5 * kSecond).period_ms, 100);
   ASSERT_TRUE(add_process(1));
   drainer_->drain(6 * kSecond);
   EXPECT_EQ(drainer_->drain(7 * kSecond).period_ms, 20) << "one of two";
-  EXPECT_EQ(drainer_->drain(9 * kSecond).period_ms, 50);
+  EXPECT_EQ(drainer_->drain(9 * kSecond).period_ms, 100);
   state_.process(0).phase.store(static_cast<uint32_t>(ProcessPhase::kEnded));
   EXPECT_EQ(drainer_->drain(10 * kSecond).period_ms, 20) << "whose end is to be seen to";
 }

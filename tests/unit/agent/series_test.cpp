@@ -77,6 +77,23 @@ TEST_F(SeriesTest, keeps_metrics_and_processes_apart) {
   EXPECT_EQ(last_value(), 6);
 }
 
+TEST_F(SeriesTest, begins_anew_where_all_are_written) {
+  series_->put(3, kMetric, 1, 1, 0, 0);
+  const SampleCell* const first = &last();
+  series_->put(3, kMetric, 2, 2, 0, 0);
+  EXPECT_EQ(&last(), first + 1);
+  state_.header().sample_tail.store(1);
+  series_->put(3, kMetric, 3, 3, 0, 0);
+  EXPECT_EQ(&last(), first + 2) << "one is not written yet";
+  state_.header().sample_tail.store(3);
+  restart();
+  series_->put(3, kMetric, 4, 4, 0, 0);
+  EXPECT_EQ(&last(), first);
+  series_->put(3, kMetric, 5, 5, 0, 0);
+  EXPECT_EQ(&last(), first + 1);
+  EXPECT_EQ(state_.sample(3).head.start_ticks, 4u);
+}
+
 TEST_F(SeriesTest, uses_the_cells_of_ended_processes_again) {
   for (uint32_t process = 0; process < 100; ++process) {
     series_->add_accumulated(process, kMetric);

@@ -113,6 +113,27 @@ TEST_F(NodeSystem, a_repeated_file_is_opened_each_time_where_descriptors_are_sca
   setrlimit(RLIMIT_NOFILE, &before);
 }
 
+TEST_F(NodeSystem, a_file_that_is_read_again_stays_open) {
+  const System system(folder_);
+  EXPECT_EQ(system.read_again("/first").error_number, ENOENT);
+  std::ofstream(path("first")) << "1\n";
+  EXPECT_EQ(system.read_again("/first").text, "1\n");
+  std::filesystem::rename(path("first"), path("second"));
+  std::ofstream(path("second")) << std::string(5000, 'x') << '\n';
+  EXPECT_EQ(system.read_again("/first").text.size(), 5001u) << "beyond a page";
+  EXPECT_EQ(system.read_again("/first", 7).text, "xxxxxxx");
+}
+
+TEST_F(NodeSystem, a_file_that_is_gone_and_comes_again_is_opened_anew) {
+  std::filesystem::create_directory(path("first"));  // opens, and cannot be read: as of /sys
+  const System system(folder_);
+  EXPECT_EQ(system.read_again("/first").error_number, EISDIR);
+  EXPECT_EQ(system.read_again("/first").error_number, EISDIR);
+  std::filesystem::remove(path("first"));
+  std::ofstream(path("first")) << "2\n";
+  EXPECT_EQ(system.read_again("/first").text, "2\n");
+}
+
 TEST(NodeClocks, many_cpus_are_read_in_part) {
   std::string text;
   std::set<int> cpus;
