@@ -25,6 +25,7 @@ constexpr uint64_t kSecondNs = 1'000'000'000;
 constexpr uint64_t kFirstInitNs = 10 * kSecondNs;  ///< MPI_Init of the first ranks ends before
 constexpr uint64_t kLeastProviderPeriod = 32;      ///< one in so many, before none
 constexpr uint64_t kPeriodNs = kSecondNs / 10;
+constexpr std::chrono::milliseconds kLookPeriod{10};
 /// Storing a record; the clock reads beside it are measured (docs/overhead.md).
 constexpr double kPairNs = 3;
 constexpr double kSingleNs = 2;
@@ -180,9 +181,18 @@ void Housekeeping::tell_refusal(const Error& reason) {
                  {"memory", reason.message, remedy});
 }
 
+/// The start of the providers, some 20 ms of CPU time, is not waited for.
+void Housekeeping::let_ranks_start() {
+  std::unique_lock lock(m_);
+  const uint64_t end_ns = monotonic_ns() + kStartNs;
+  while (!is_stopping_ && !is_hurried_ && events_.are_cpus_wanted() && monotonic_ns() < end_ns)
+    wake_.wait_for(lock, kLookPeriod);
+}
+
 void Housekeeping::run() {
   // Ranks attach while this starts; they come first.
   ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
+  let_ranks_start();
   tick_read_ns_ = measure_tick_read_ns(tick_source_);
   connect_to_service();
   providers_.start();

@@ -61,6 +61,7 @@ class Housekeeping : public ProcessListener {
     double nccl_delta = 0;                ///< records of NCCL, the same
   };
 
+  void let_ranks_start();
   void run();
   void tell_refusal(const Error& reason);
   void connect_to_service();

@@ -53,6 +53,13 @@ class ProcessEvents {
     return std::exchange(events_, {});
   }
   bool is_empty() const noexcept { return events_.empty(); }
+  /// Nobody has come yet, or ranks are to come that need all CPUs.
+  bool are_cpus_wanted() const noexcept {
+    const StateHeader& header = state_->header();
+    const bool is_anybody_here = header.registered_count.load(std::memory_order_relaxed) != 0 ||
+                                 header.process_count.load(std::memory_order_relaxed) != 0;
+    return !is_anybody_here || (are_more_than_cpus() && ranks_are_coming(header));
+  }
 
  private:
   /// Ranks that start together are not further apart.
@@ -60,8 +67,11 @@ class ProcessEvents {
   /// MPI_Init of a large job takes longer: of that one the rest is seen.
   static constexpr uint64_t kInitNs = 3'000'000'000;
 
+  bool are_more_than_cpus() const noexcept {
+    return state_->header().expected_ranks.load(std::memory_order_relaxed) > cpu_count_;
+  }
   bool is_any_in_init() const noexcept {
-    if (state_->header().expected_ranks.load(std::memory_order_relaxed) <= cpu_count_) return false;
+    if (!are_more_than_cpus()) return false;
     const uint32_t first = state_->header().first_process;
     return std::any_of(events_.begin(), events_.end(), [&](const ProcessEvent& event) {
       const ProcessCell& cell = state_->process(event.process - first);

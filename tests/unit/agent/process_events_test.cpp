@@ -56,6 +56,18 @@ TEST_F(ProcessEventsTest, starts_do_not_wait_where_no_ranks_are_expected) {
   EXPECT_TRUE(events_.is_due(0));
 }
 
+TEST_F(ProcessEventsTest, more_ranks_than_cpus_want_the_cpus_until_all_have_come) {
+  EXPECT_TRUE(events_.are_cpus_wanted()) << "nobody is there";
+  state_.header().registered_count.store(1);
+  EXPECT_FALSE(events_.are_cpus_wanted()) << "a program that may never come";
+  state_.header().expected_ranks.store(kCpuCount);
+  EXPECT_FALSE(events_.are_cpus_wanted()) << "each has one";
+  state_.header().expected_ranks.store(kCpuCount + 1);
+  EXPECT_TRUE(events_.are_cpus_wanted());
+  for (uint32_t cell = 0; cell < kCpuCount + 1; ++cell) attach(cell, 0);
+  EXPECT_FALSE(events_.are_cpus_wanted());
+}
+
 TEST_F(ProcessEventsTest, starts_of_more_ranks_than_cpus_wait_until_mpi_init_is_left) {
   state_.header().expected_ranks.store(3);
   state_.process(1).is_in_init.store(1);
