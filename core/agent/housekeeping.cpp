@@ -26,6 +26,7 @@ constexpr uint64_t kFirstInitNs = 10 * kSecondNs;  ///< MPI_Init of the first ra
 constexpr uint64_t kLeastProviderPeriod = 32;      ///< one in so many, before none
 constexpr uint64_t kPeriodNs = kSecondNs / 10;
 constexpr std::chrono::milliseconds kLookPeriod{10};
+constexpr uint64_t kCpuAgeParts = 50;
 /// Storing a record; the clock reads beside it are measured (docs/overhead.md).
 constexpr double kPairNs = 3;
 constexpr double kSingleNs = 2;
@@ -212,11 +213,12 @@ void Housekeeping::run() {
     const uint64_t now_ns = monotonic_ns();
     providers_.tick(now_ns);
     crash_watch_.tick(now_ns);
-    read_ranks_cpu();  // a process may be reaped before its end is seen: the last reading stays
+    const bool is_second = full_second.is_due(wall_ns());
+    read_ranks_cpu(now_ns, is_second || is_last || is_after_init);
     // Ranks in MPI_Init sleep: their start is no measure.
     if (is_after_init && now_ns - started_ns < kFirstInitNs) hold_budget(false);
     const bool is_start = now_ns - started_ns < kStartNs;  // ranks attach meanwhile
-    if (full_second.is_due(wall_ns()) && !is_start) second();
+    if (is_second && !is_start) second();
     lock.lock();
     is_busy_ = false;
     settled_.notify_all();
@@ -263,6 +265,7 @@ void Housekeeping::take_events() {
     if (event.is_start) {
       Load& load = loads_[event.process];
       load.pid = event.pid;
+      load.start_ns = load.cpu_due_ns = monotonic_ns();
       load.activity = activity_->of(event.process);
       load.counted_calls = event.counted_calls;
       // Not where processes wait for an answer: a thread in a driver is waited for.
@@ -321,9 +324,12 @@ ProcessCell& Housekeeping::process_cell(uint32_t process) const {
   return state_->process(process - state_->header().first_process);
 }
 
-void Housekeeping::read_ranks_cpu() {
-  for (const auto& [process, load] : loads_) {
-    if (load.has_ended) continue;
+/// A process may be reaped before its end is seen: the last reading stays. Where it runs, each
+/// takes 20 us: it may be old by a part of the process's age.
+void Housekeeping::read_ranks_cpu(uint64_t now_ns, bool are_all_due) {
+  for (auto& [process, load] : loads_) {
+    if (load.has_ended || (!are_all_due && now_ns < load.cpu_due_ns)) continue;
+    load.cpu_due_ns = now_ns + (now_ns - load.start_ns) / kCpuAgeParts;
     ProcessCell& cell = process_cell(process);
     const uint64_t cpu_ns = proc::cpu_time_ns(load.pid);
     if (cpu_ns > cell.cpu_time_ns.load(std::memory_order_relaxed))

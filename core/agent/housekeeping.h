@@ -53,6 +53,8 @@ class Housekeeping : public ProcessListener {
   struct Load {
     int32_t pid = 0;
     bool has_ended = false;
+    uint64_t start_ns = 0;    ///< CLOCK_MONOTONIC
+    uint64_t cpu_due_ns = 0;  ///< when its CPU time is read next
     std::shared_ptr<Activity> activity;
     uint64_t counted_calls = 0;
     uint64_t kind_count[kRecordKindCount] = {};
@@ -72,7 +74,7 @@ class Housekeeping : public ProcessListener {
   void report_topology_problem(const std::string& problem);
   void report_clock();
   ProcessCell& process_cell(uint32_t process) const;
-  void read_ranks_cpu();
+  void read_ranks_cpu(uint64_t now_ns, bool are_all_due);
   double read_costs();
   double read_counting_costs();
   double take_costs(Load* load) const;
