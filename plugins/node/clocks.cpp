@@ -80,7 +80,8 @@ std::string Clocks::missing() const {
 void Clocks::add_frequency(std::vector<double>* found_hz) const {
   if (has_cpufreq_) {
     for (const int cpu : cpus_) {
-      const File file = system_->read_again(kCpus + std::to_string(cpu) + "/cpufreq/scaling_cur_freq");
+      const std::string folder = kCpus + std::to_string(cpu) + "/cpufreq/";
+      const File file = system_->read_again(folder + "scaling_cur_freq");
       const auto frequency_khz = number_in(file.text);  // not a number: the CPU is off
       if (file && frequency_khz) found_hz->push_back(static_cast<double>(*frequency_khz) * kKilo);
     }
@@ -115,7 +116,8 @@ void Clocks::read_frequency(Output& output) const {
 void Clocks::read_throttling(Output& output) const {
   const auto sum_of = [&](const std::vector<std::string>& paths) {
     uint64_t sum = 0;
-    for (const std::string& path : paths) sum += number_in(system_->read_again(path).text).value_or(0);
+    for (const std::string& path : paths)
+      sum += number_in(system_->read_again(path).text).value_or(0);
     return sum;
   };
   if (core_throttles_.empty()) return;
