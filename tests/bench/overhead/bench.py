@@ -123,7 +123,7 @@ def probe_lines(done):
 
 
 def start():
-    for rank_count, goal_ms, pairs in ((2, 10.0, 20), (64, 50.0, 10)):
+    for rank_count, goal_ms, pairs in ((2, 10.0, 20), (64, 50.0, 30)):
 
         def start_ms(output, ranks=rank_count, before=()):
             begin_ns = time.time_ns()
