@@ -24,7 +24,9 @@ Collector::Call Collector::call_of(const GlobalRegion& region) {
   if (profile::is_start(region)) return Call::kStart;
   if (profile::is_test(region)) return Call::kTest;
   if (profile::creates_with_others(region.name)) return Call::kOfSome;
-  if (profile::changes_file(region.name)) return Call::kChange;
+  if (region.name == "MPI_Win_set_info") return Call::kOnWindow;
+  if (region.name.starts_with("MPI_File_") && profile::changes_object(region.name))
+    return Call::kChange;
   if (profile::is_numbered_on_object(region.name)) {
     if (region.name.starts_with("MPI_File_")) return Call::kOnFile;
     return region.name == "MPI_Win_fence" ? Call::kOnWindow : Call::kOnCommunicator;
