@@ -243,7 +243,7 @@ void put_not_started(Writer* w, const Request& request) noexcept {
     complete_receive(w, now, request, {request.peer, request.tag, request.number}, nullptr,
                      kCancelled);
   } else {
-    complete_collective(w, now, request, kCancelled);
+    complete_collective(w, now, request, kFailed);
   }
 }
 

@@ -442,6 +442,18 @@ bool activate_request(Handle handle, Request* out) noexcept {
   return true;
 }
 
+bool count_refused_start(Handle handle, Request* out) noexcept {
+  Table& table = table_of(handle);
+  Guard guard(&table.lock);
+  Request* entry = table.find(handle);
+  if (entry == nullptr || !entry->is_persistent || entry->kind != RequestKind::kCollective)
+    return false;
+  ++entry->start_count;
+  *out = *entry;
+  out->number = out->bytes = out->bytes_received = 0;
+  return true;
+}
+
 bool forget_request(const Writer* w, Handle handle, Request* out) noexcept {
   if (is_hidden(w, handle)) return false;
   if (is_shared_request(handle)) return take_shared(w, handle, out);

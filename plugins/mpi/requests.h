@@ -141,6 +141,10 @@ void mark_communicators_in_use() noexcept;
 /// Makes the persistent request `handle` live and gives it a number. False: unknown.
 bool activate_request(Handle handle, Request* out) noexcept;
 
+/// MPI refused to start the persistent request `handle`. Of a collective this counts as one of its
+/// starts, and `out` moves nothing: it may have been refused on all members. False: it is none.
+bool count_refused_start(Handle handle, Request* out) noexcept;
+
 /// Removes `handle`, live or not. False: unknown.
 bool forget_request(const Writer* w, Handle handle, Request* out) noexcept;
 

@@ -1,5 +1,7 @@
 #include "writers/assemble/event_order.h"
 
+#include <aon/mpi.h>
+
 #include <algorithm>
 
 namespace aon::writers {
@@ -116,8 +118,9 @@ void EventOrder::tell_failed_collective(const Record& record, Event* enter) {
   const bool is_collective = record.head.kind == RecordKind::kCollective;
   if (is_collective || is_numbered_on_window(record) || is_collective_on_file(record))
     enter->communicator = record.head.a32;
-  if (is_collective)
-    enter->operation = static_cast<CollectiveOperation>(pair_high(record.words[1]));
+  if (!is_collective) return;
+  enter->operation = static_cast<CollectiveOperation>(pair_high(record.words[1]));
+  enter->bytes = collective_instance(record);
 }
 
 Status EventOrder::add(const spool::StreamBatch& batch) {
