@@ -33,6 +33,23 @@ Cores& cores_of_agent() noexcept {
 
 }  // namespace
 
+uint32_t count_cpus(const std::string& list) noexcept {
+  uint32_t count = 0;
+  for (const char* at = list.c_str(); *at != '\0';) {
+    char* end = nullptr;
+    const unsigned long first = std::strtoul(at, &end, 10);
+    if (end == at) break;
+    const bool is_range = *end == '-';
+    at = is_range ? end + 1 : end;
+    const unsigned long last = is_range ? std::strtoul(at, &end, 10) : first;
+    if ((is_range && end == at) || last < first || last >= CPU_SETSIZE) break;
+    count += static_cast<uint32_t>(last - first + 1);
+    if (*end != ',') return count;
+    at = end + 1;
+  }
+  return static_cast<uint32_t>(::sysconf(_SC_NPROCESSORS_ONLN));
+}
+
 void reset() noexcept {
   cpu_set_t all;
   std::memset(&all, 0xff, sizeof(all));  // the kernel cuts it to what the cgroup allows

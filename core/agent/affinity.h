@@ -5,7 +5,13 @@
 
 #include <sched.h>
 
+#include <cstdint>
+#include <string>
+
 namespace aon::agent::affinity {
+
+/// How many cores are in a list as in /proc ("0-3,8"); those of the machine where it is none.
+uint32_t count_cpus(const std::string& list) noexcept;
 
 /// Undoes an inherited binding.
 void reset() noexcept;

@@ -52,21 +52,6 @@ double measure_tick_read_ns(clock::TickSource source) {
   return least;
 }
 
-/// Of a list as in /proc ("0-3,8"); those of the machine where there is none.
-uint32_t count_cpus(const std::string& list) {
-  uint32_t count = 0;
-  const char* at = list.c_str();
-  while (*at != '\0') {
-    char* end = nullptr;
-    const unsigned long first = strtoul(at, &end, 10);
-    const unsigned long last = *end == '-' ? strtoul(end + 1, &end, 10) : first;
-    if (end == at) break;
-    count += static_cast<uint32_t>(last - first + 1);
-    at = *end == ',' ? end + 1 : end;
-  }
-  return count != 0 ? count : static_cast<uint32_t>(::sysconf(_SC_NPROCESSORS_ONLN));
-}
-
 std::string join(const std::vector<std::string>& items) {
   std::string text;
   for (const std::string& item : items) text += (text.empty() ? "" : ",") + item;
@@ -108,7 +93,7 @@ Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, Mod
       crash_watch_(config, inbox),
       budget_(config.arguments.options.budget_percent),
       tick_read_ns_(0),
-      events_(state, count_cpus(config.allowed_cpus)) {}
+      events_(state, affinity::count_cpus(config.allowed_cpus)) {}
 
 Housekeeping::~Housekeeping() { stop(); }
 

@@ -2,8 +2,8 @@
 /// (files below /proc, counters, samples: a millisecond of CPU) is not waited for, and while
 /// ranks of the node are still to come these need the cores: starts are kept back until all have
 /// attached or none comes any more, half a second at most; and, where there are more ranks than
-/// CPUs, until they have left MPI_Init, where they wait for each other by sleeping a little and
-/// often, which counters make dear.
+/// CPUs, until they have left MPI_Init or MPI_Session_init, where they wait for each other by
+/// sleeping a little and often, which counters make dear.
 ///
 ///     start ---> kept back ---> due: all came, or none came of late, and are out of MPI_Init |
 ///                                    it is old | an end came | somebody waits for it

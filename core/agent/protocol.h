@@ -78,10 +78,10 @@ struct BegunCall {
   char name[48];  ///< empty: none
 };
 
-/// MPI_Init or MPI_Init_thread.
+/// MPI_Init, MPI_Init_thread, or what a program with sessions has in their stead.
 inline bool is_mpi_init(const BegunCall& call) noexcept {
-  constexpr std::string_view kName = "MPI_Init";
-  return std::string_view(call.name, sizeof(call.name)).starts_with(kName);
+  const std::string_view name(call.name, sizeof(call.name));
+  return name.starts_with("MPI_Init") || name.starts_with("MPI_Session_init");
 }
 
 struct Hello {

@@ -22,6 +22,7 @@ namespace aon::mpi {
 constinit Communicator world{};
 constinit Communicator self{};
 std::atomic<bool> has_concurrent_threads;
+std::atomic<Handle> fortran_communicators[kFortranCommunicators];
 
 namespace {
 
@@ -165,9 +166,14 @@ Communicator* describe(Handle handle) {
   return c;
 }
 
+void forget_fortran_communicators() {
+  for (auto& handle : fortran_communicators) handle.store(0, std::memory_order_relaxed);
+}
+
 /// Gives `c` its id, makes it known, and puts it into the table. MPI is asked about `asked`.
 void publish(Communicator* c, uint32_t parent_id, Handle asked) {
   c->id = g_next_id++;
+  forget_fortran_communicators();
   define(*c, parent_id, "");
   define_cartesian(*c, asked);
   g_table.put(c->handle, c);
@@ -382,6 +388,7 @@ void name_communicator(const Communicator& communicator, const char* name) {
 
 Communicator* take_communicator(Handle handle) {
   Guard guard(&g_lock);
+  forget_fortran_communicators();
   return static_cast<Communicator*>(g_table.take(canonical(handle)));
 }
 

@@ -82,6 +82,11 @@ Communicator* learn_communicator(Handle handle) noexcept;
                                                                     : learn_communicator(handle);
 }
 
+/// The handles of communicators by Fortran's numbers, which the library gives densely; 0: to be
+/// asked for. All go whenever a communicator is made or freed: a number may have become another's.
+constexpr uint32_t kFortranCommunicators = 512;
+extern std::atomic<Handle> fortran_communicators[kFortranCommunicators];
+
 /// `rank` of a peer as the records have it: in the union, or negative for no peer.
 [[gnu::always_inline]] inline int32_t peer_in(const Communicator& c, int32_t rank) {
   if (AON_LIKELY(rank >= 0)) return rank + c.peer_offset;

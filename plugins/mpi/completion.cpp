@@ -108,8 +108,9 @@ void put_completed(Writer* w, uint64_t now, const Request& request, const Status
 
 /// A call that failed and left the handle as it was has refused its arguments and waited for
 /// nothing; only persistent requests keep their handle when they are complete.
-bool is_refused(const Request& request, bool is_unchanged, int result) {
-  return result != kSuccess && is_unchanged && !request.is_persistent;
+bool is_refused(const Request& request, Handles requests, int index, int result) {
+  return AON_UNLIKELY(result != kSuccess) && !request.is_persistent &&
+         requests.has_kept(index, request.handle);
 }
 
 }  // namespace
@@ -133,8 +134,7 @@ void WaitOne::complete(Writer* w, uint64_t now, int result) const noexcept {
   if (handle_ == abi.request_null) return;
   Request request;
   if (!take_request(w, handle_, newest_, &request)) return;
-  const bool is_unchanged = handle_at(request_, abi.request_null) == handle_;
-  if (is_refused(request, is_unchanged, result)) {
+  if (is_refused(request, request_, 0, result)) {
     put_request(w, request);
   } else {
     put_completed(w, now, request, status_, result);
@@ -181,7 +181,7 @@ void WaitMany::complete_one(Writer* w, uint64_t now, int index, int status_index
   if (index < 0 || index >= count_ || handles_[index] == abi.request_null) return;
   Request request;
   if (!take_request(w, handles_[index], newest_, &request)) return;
-  if (is_refused(request, requests_[index] == handles_[index], result)) {
+  if (is_refused(request, requests_, index, result)) {
     put_request(w, request);
   } else {
     put_completed(w, now, request, status_at(statuses_, status_index), result);
@@ -243,7 +243,7 @@ void put_not_started(Writer* w, const Request& request) noexcept {
     complete_receive(w, now, request, {request.peer, request.tag, request.number}, nullptr,
                      kCancelled);
   } else {
-    complete_collective(w, now, request, kCancelled);
+    complete_collective(w, now, request, kFailed);
   }
 }
 

@@ -11,6 +11,8 @@ std::atomic<void*> fortran_functions[kFamilies][kFunctionCount];
 std::atomic<bool> fortran_is_recorded[kFamilies];
 int64_t fortran_world = INT64_MIN;
 Handle fortran_types[kFortranTypes];
+Handle fortran_requests[kFortranRequests];
+bool fortran_requests_are_known;
 int fortran_first_index = 1;
 
 namespace {
@@ -97,6 +99,21 @@ void learn_first_index() {
   if (error == kSuccess && flag != 0 && (index == 0 || index == 1)) fortran_first_index = index;
 }
 
+void learn_requests() {
+  if (!abi.fortran.is_known || abi.handle_bytes == 4 || queries.request_c2f == nullptr ||
+      queries.request_f2c == nullptr) {
+    return;
+  }
+  const Handle last = abi.request_shared + abi.request_shared_size - 1;
+  const Handle lasting[] = {abi.request_null, abi.request_shared, last};
+  for (uint32_t i = 0; i < (abi.request_shared_size != 0 ? 3 : 1); ++i) {
+    const auto number = static_cast<uint32_t>(queries.request_c2f(lasting[i]));
+    if (number >= kFortranRequests) return;
+    fortran_requests[number] = lasting[i];
+  }
+  fortran_requests_are_known = true;
+}
+
 int record_span(const Site& site, Writer* w, uint32_t weight, const Word* words, void* function,
                 uint32_t word_count, uint32_t error) {
   int own_error = kSuccess;
@@ -132,6 +149,7 @@ bool learn_fortran() noexcept {
   }
   decide_who_records();
   if (abi.fortran.plain_calls_c) learn_first_index();
+  learn_requests();
   if (abi.handle_bytes == 4) {
     fortran_world = static_cast<int32_t>(abi.comm_world);
   } else if (queries.comm_c2f != nullptr) {
@@ -147,13 +165,24 @@ void learn_fortran_datatype(Handle datatype) noexcept {
 }
 
 Handle communicator_from_fortran(const void* fortran_handle) noexcept {
-  return convert(queries.comm_f2c, fortran_handle, abi.comm_null);
+  const auto number = static_cast<uint32_t>(integer_at(fortran_handle));
+  if (number >= kFortranCommunicators) {
+    return convert(queries.comm_f2c, fortran_handle, abi.comm_null);
+  }
+  std::atomic<Handle>& place = fortran_communicators[number];
+  const Handle known = place.load(std::memory_order_relaxed);
+  if (AON_LIKELY(known != 0)) return known;
+  const Handle handle = convert(queries.comm_f2c, fortran_handle, abi.comm_null);
+  if (find_communicator(handle)->id != 0) place.store(handle, std::memory_order_relaxed);
+  return handle;
 }
 Handle datatype_from_fortran(const void* fortran_handle) noexcept {
   return convert(queries.type_f2c, fortran_handle, abi.datatype_null);
 }
-Handle request_from_fortran(const void* fortran_handle) noexcept {
-  return convert(queries.request_f2c, fortran_handle, abi.request_null);
+Handle find_request_of_fortran(const void* fortran_handle) noexcept {
+  const Handle key = request_of_fortran(integer_at(fortran_handle));
+  const bool is_known = fortran_requests_are_known && (!has_requests_of_c() || knows_request(key));
+  return is_known ? key : convert(queries.request_f2c, fortran_handle, abi.request_null);
 }
 Handle message_from_fortran(const void* fortran_handle) noexcept {
   return convert(queries.message_f2c, fortran_handle, abi.message_null);

@@ -73,6 +73,8 @@ _HANDLES = {
     "MPI_File": "file_from_fortran",
 }
 
+# Kinds whose request is one that the call has made.
+_BEGINS = re.compile(r"start_(?!all)\w+|prepare_\w+")
 _BY_VALUE = {"MPI_Comm": "communicator_at", "MPI_Datatype": "datatype_at", "MPI_File": "file_at"}
 
 
@@ -142,7 +144,10 @@ def _local(function, index):
         convert = _BY_VALUE.get(argument.base, _HANDLES[argument.base])
         return f"const Handle {name} = {convert}({word});"
     if argument.base in _HANDLES:
-        return f"const Handles {name}({word}, {_HANDLES[argument.base]});"
+        convert = _HANDLES[argument.base]
+        if argument.base == "MPI_Request" and _BEGINS.fullmatch(function.kind):
+            convert = "begun_" + convert
+        return f"const Handles {name}({word}, {convert});"
     if argument.type == "int64_t":
         return f"const int64_t {name} = large_at({word});"
     if argument.type == "int":

@@ -79,7 +79,7 @@ class Function:
 
     @property
     def mode(self):
-        if self.kind == "count":
+        if self.kind in ("count", "cross_request"):
             return "kModeCount"
         if self.kind in templates.POLLS:
             return f"kModeSample + {POLL_PERIOD - 1}"

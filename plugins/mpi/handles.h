@@ -149,6 +149,13 @@ inline Handle load_handle(const void* handles, int index) {
   return static_cast<const uint32_t*>(handles)[index];
 }
 
+/// What a request that Fortran has begun is known by: its INTEGER, which needs no call of the
+/// library. No address and no number of a library has this bit (requests.h).
+constexpr Handle kOfFortran = Handle{1} << 63;
+inline Handle request_of_fortran(int32_t number) {
+  return kOfFortran | static_cast<uint32_t>(number);
+}
+
 /// Handles in memory of the program: C's, or Fortran's, which are converted one by one. A pointer
 /// to one handle is an array of one.
 struct Handles {
@@ -165,6 +172,13 @@ struct Handles {
     return load_handle(data, index);
   }
   bool is_null() const { return data == nullptr; }
+  /// Whether `request`, which was at `index` before a call, is there still.
+  bool has_kept(int index, Handle request) const {
+    if (convert != nullptr && (request & kOfFortran) != 0) {
+      return request_of_fortran(static_cast<const int32_t*>(data)[index]) == request;
+    }
+    return (*this)[index] == request;
+  }
   /// The first `count` of them. Looks once at what they are, not for each.
   [[gnu::always_inline]] void copy(int count, Handle* to) const {
     if (convert == nullptr && abi.handle_bytes == 8) {

@@ -132,6 +132,7 @@ void find_queries() {
   query(&queries.type_f2c, "PMPI_Type_f2c");
   query(&queries.type_c2f, "PMPI_Type_c2f");
   query(&queries.request_f2c, "PMPI_Request_f2c");
+  query(&queries.request_c2f, "PMPI_Request_c2f");
   query(&queries.message_f2c, "PMPI_Message_f2c");
   query(&queries.window_f2c, "PMPI_Win_f2c");
   query(&queries.group_f2c, "PMPI_Group_f2c");

@@ -95,6 +95,7 @@ struct Queries {
   Handle (*type_f2c)(int datatype);
   int (*type_c2f)(Handle datatype);
   Handle (*request_f2c)(int request);
+  int (*request_c2f)(Handle request);
   Handle (*message_f2c)(int message);
   Handle (*window_f2c)(int window);
   Handle (*group_f2c)(int group);

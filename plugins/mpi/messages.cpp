@@ -12,12 +12,13 @@ uint16_t flags_of(const Request& request) {
   return static_cast<uint16_t>(direction | (request.is_partitioned ? kPartitioned : 0));
 }
 
-void finish_started(const OpenCall& call, const Request& request) {
+void finish_started(const OpenCall& call, const Request& request, int result = kSuccess) {
   if (request.kind == RequestKind::kCollective) {
     const uint64_t words[] = {request.bytes_received, pack_pair(request.peer, request.tag),
                               request.number,
                               pack_instance(request.preparation, request.start_count)};
-    finish_call<4>(call, RecordKind::kCollective, kNonblocking, request.communicator->id,
+    finish_call<4>(call, RecordKind::kCollective,
+                   static_cast<uint16_t>(kNonblocking | failed(result)), request.communicator->id,
                    request.bytes, words);
     return;
   }
@@ -96,8 +97,11 @@ void finish_prepare(const OpenCall& call, RequestKind kind, const Envelope& e, H
 
 void finish_start_one(const OpenCall& call, Handles request, int result) noexcept {
   Request started;
-  if (result == kSuccess && activate_request(handle_at(request, abi.request_null), &started)) {
-    finish_started(call, started);
+  const Handle handle = handle_at(request, abi.request_null);
+  const bool is_known = result == kSuccess ? activate_request(handle, &started)
+                                           : count_refused_start(handle, &started);
+  if (is_known) {
+    finish_started(call, started, result);
   } else {
     finish_span(call, failed(result));
   }

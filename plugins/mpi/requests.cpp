@@ -19,6 +19,7 @@ constexpr uint32_t kDisplaced = 16;
 constexpr uint64_t kMaxEntries = 2 * kMaxLiveRequests;  ///< of all tables; as many of all stacks
 
 std::atomic<uint64_t> g_unfollowed{0};
+std::atomic<bool> g_has_seen_c{false};  ///< a request was known by C's handle
 
 /// While paused there is no writer, and of a shared handle nobody knows whose end it is.
 bool is_hidden(const Writer* w, Handle handle) { return w == nullptr && is_shared_request(handle); }
@@ -63,7 +64,7 @@ class Table {
     if (request.handle == 0) return true;  // no library has it; nobody can complete it
     if ((count_ + 1) * 2 > capacity() && !grow()) return false;
     Request& entry = slot_of(request.handle);
-    if (entry.handle == 0) ++count_;
+    if (entry.handle == 0) count_in(request.handle, 1);
     if (entry.handle != 0 && threads_are_concurrent()) {
       displaced_[displaced_count_++ % kDisplaced] = entry;
     }
@@ -83,6 +84,7 @@ class Table {
   }
 
   void remove(Request* entry) {
+    count_in(entry->handle, ~uint64_t{0});
     uint64_t hole = static_cast<uint64_t>(entry - entries_);
     for (uint64_t at = hole + 1;; ++at) {
       const Request& next = entries_[at & mask_];
@@ -93,7 +95,6 @@ class Table {
       hole = at;
     }
     entries_[hole & mask_].handle = 0;
-    --count_;
   }
 
   /// To an empty one.
@@ -101,6 +102,7 @@ class Table {
     other->entries_ = std::exchange(entries_, nullptr);
     other->mask_ = std::exchange(mask_, 0);
     other->count_ = std::exchange(count_, 0);
+    other->fortran_count_ = std::exchange(fortran_count_, 0);
   }
 
   /// Takes all entries out, each of which goes to `put`.
@@ -110,7 +112,7 @@ class Table {
     const uint64_t old_capacity = capacity();
     if (old == nullptr) return;
     entries_ = nullptr;
-    mask_ = count_ = 0;
+    mask_ = count_ = fortran_count_ = 0;
     g_table_entries.give_back(old_capacity);
     for (uint64_t i = 0; i < old_capacity; ++i) {
       if (old[i].handle != 0) put(old[i]);
@@ -129,10 +131,19 @@ class Table {
   }
 
   bool is_empty() const { return count_ == 0; }
+  bool has_requests_of_c() const { return count_ != fortran_count_; }
 
   SpinLock lock;
 
  private:
+  void count_in(Handle handle, uint64_t change) {
+    count_ += change;
+    if ((handle & kOfFortran) != 0) {
+      fortran_count_ += change;
+    } else if (AON_UNLIKELY(!g_has_seen_c.load(std::memory_order_relaxed))) {
+      g_has_seen_c.store(true, std::memory_order_relaxed);
+    }
+  }
   uint64_t capacity() const { return entries_ != nullptr ? mask_ + 1 : 0; }
 
   Request& slot_of(Handle handle) {
@@ -160,6 +171,7 @@ class Table {
   Request* entries_ = nullptr;
   uint64_t mask_ = 0;
   uint64_t count_ = 0;
+  uint64_t fortran_count_ = 0;  ///< of these
   uint32_t displaced_count_ = 0;
   Request displaced_[kDisplaced] = {};
 };
@@ -331,6 +343,28 @@ uint64_t request_number(Handle handle) noexcept {
   return entry != nullptr ? entry->number : 0;
 }
 
+bool has_requests_of_c() noexcept {
+  return g_has_seen_c.load(std::memory_order_relaxed) &&
+         (threads_are_concurrent() || g_tables[0].has_requests_of_c());
+}
+
+bool knows_request(Handle handle) noexcept {
+  Table& table = table_of(handle);
+  Guard guard(&table.lock);
+  return table.find(handle) != nullptr;
+}
+
+void request_crosses(int32_t number, Handle given) noexcept {
+  const Handle handle = canonical(given);
+  Request begun;
+  if (!forget_request(nullptr, request_of_fortran(number), &begun)) return;
+  if (handle == abi.request_null || is_shared_request(handle)) return;
+  // One of the two was left behind, and what it had came back.
+  if (request_number(handle) > begun.number) return;
+  begun.handle = handle;
+  put_request(nullptr, begun);
+}
+
 bool take_request(const Writer* w, Handle handle, uint64_t newest, Request* out) noexcept {
   if (is_hidden(w, handle)) return false;
   if (is_shared_request(handle)) return take_shared(w, handle, out);
@@ -405,6 +439,18 @@ bool activate_request(Handle handle, Request* out) noexcept {
   entry->is_told = false;
   if (entry->kind == RequestKind::kCollective) ++entry->start_count;
   *out = *entry;
+  return true;
+}
+
+bool count_refused_start(Handle handle, Request* out) noexcept {
+  Table& table = table_of(handle);
+  Guard guard(&table.lock);
+  Request* entry = table.find(handle);
+  if (entry == nullptr || !entry->is_persistent || entry->kind != RequestKind::kCollective)
+    return false;
+  ++entry->start_count;
+  *out = *entry;
+  out->number = out->bytes = out->bytes_received = 0;
   return true;
 }
 

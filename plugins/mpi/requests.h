@@ -19,6 +19,10 @@
 /// tells which handles these are, requests that go nowhere do: in MPI_Init, and on a communicator
 /// made of a group, as a session's first is.
 ///
+/// A request that Fortran has begun has the INTEGER as its handle here (request_of_fortran()), for
+/// to ask the library for C's costs more than the rest. The two languages meet in MPI_Request_f2c
+/// and MPI_Request_c2f: from then on it is known by C's. A call of Fortran is given one by either.
+///
 /// The table is bounded: what does not fit is not followed, counted (unfollowed_requests()) and
 /// said in the ledger. Its call is recorded all the same; its completion is not.
 ///
@@ -113,6 +117,13 @@ void pause_requests(bool is_paused, bool has_splits) noexcept;
 /// The number of the live request `handle`; 0: none.
 uint64_t request_number(Handle handle) noexcept;
 
+/// Whether some request may be known by C's handle, and whether the one of `handle` is.
+bool has_requests_of_c() noexcept;
+bool knows_request(Handle handle) noexcept;
+
+/// The program has been told that Fortran's `number` and C's `handle` are the same request.
+void request_crosses(int32_t number, Handle handle) noexcept;
+
 /// Takes the live request `handle` out, the newest that has no greater number than `newest` (0:
 /// whatever it has). False: unknown or inactive. A persistent one becomes inactive. `w` null: while
 /// paused, as for forget_request().
@@ -129,6 +140,10 @@ void mark_communicators_in_use() noexcept;
 
 /// Makes the persistent request `handle` live and gives it a number. False: unknown.
 bool activate_request(Handle handle, Request* out) noexcept;
+
+/// MPI refused to start the persistent request `handle`. Of a collective this counts as one of its
+/// starts, and `out` moves nothing: it may have been refused on all members. False: it is none.
+bool count_refused_start(Handle handle, Request* out) noexcept;
 
 /// Removes `handle`, live or not. False: unknown.
 bool forget_request(const Writer* w, Handle handle, Request* out) noexcept;

@@ -7,7 +7,7 @@ import templates
 _SPANS = {"count", "span"}
 _IN_EVERY_MODE = {"create", "create_group", "create_inter", "create_world", "start_create"}
 _IN_EVERY_MODE |= {"name_communicator", "free_communicator"}
-_IN_EVERY_MODE |= {"create_window", "name_window", "free_window", "open_epoch"}
+_IN_EVERY_MODE |= {"cross_request", "create_window", "name_window", "free_window", "open_epoch"}
 _IN_EVERY_MODE |= {"open_file", "close_file", "set_view"}
 
 _PLAN = """\

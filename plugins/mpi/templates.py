@@ -163,6 +163,17 @@ _CANCEL = (
 """
 )
 
+_CROSS_REQUEST = """\
+  Writer* w;
+  const uint32_t weight = enter(kSite{name}, w);
+  OpenCall call;
+  if (weight != 0) call = begin_call(w, kSite{name}.id);
+  const auto result = real({all});
+  if (weight != 0) finish_span(call, 0, weight);
+  if (!is_inside_call(w)) request_crosses({in_fortran}, {in_c});
+  return result;
+"""
+
 _FREE_REQUEST = (
     _ENTER
     + """\
@@ -327,6 +338,7 @@ _SIMPLE = {
     "start_all": _START_ALL,
     "matched_probe": _MATCHED_PROBE,
     "free_request": _FREE_REQUEST,
+    "cross_request": _CROSS_REQUEST,
     "collective": _COLLECTIVE,
     "start_collective": _START_COLLECTIVE,
     "start_create": _START_CREATE,
@@ -381,6 +393,8 @@ class Parts(dict):
         self["with_waiting_status"] = function.call(status="waiting.status()")
         told = "waiting.statuses()"
         self["with_waiting_statuses"] = function.call(status=told, statuses=told)
+        is_to_c = function.name.endswith("_f2c")
+        self["in_fortran"], self["in_c"] = ("request", "result")[:: 1 if is_to_c else -1]
         if "incount" in names:
             self["count"] = "incount"
 

@@ -235,8 +235,10 @@ class Checker:
                 (event.communicator._ref, source, group, event.msg_tag, event.msg_length)] += 1
         # A collective may end on another thread than the one that began it.
         requests = state.requests
-        if isinstance(event, (events.NonBlockingCollectiveRequest,
-                              events.NonBlockingCollectiveComplete)):
+        is_refused = (isinstance(event, events.MpiRequestCancelled)
+                      and event.request_id in self.collective_requests[group])
+        if is_refused or isinstance(event, (events.NonBlockingCollectiveRequest,
+                                            events.NonBlockingCollectiveComplete)):
             requests = self.collective_requests[group]
         if isinstance(event, (events.MpiIsend, events.MpiIrecvRequest,
                               events.NonBlockingCollectiveRequest)):

@@ -1,5 +1,7 @@
 #include "writers/assemble/event_order.h"
 
+#include <aon/mpi.h>
+
 #include <algorithm>
 
 namespace aon::writers {
@@ -103,7 +105,8 @@ bool EventOrder::has_others(uint32_t communicator) const {
 bool EventOrder::concerns_nobody_else(const Record& record) const {
   const RecordHead& head = record.head;
   if (head.kind == RecordKind::kCollective) return !has_others(head.a32);
-  if (is_fence(record)) return !windows_.contains(head.a32) || windows_of_one_.contains(head.a32);
+  if (is_numbered_on_window(record))
+    return !windows_.contains(head.a32) || windows_of_one_.contains(head.a32);
   if (is_collective_on_file(record))
     return !files_.contains(head.a32) || files_of_one_.contains(head.a32);
   const bool is_message = head.kind == RecordKind::kMessage || head.kind == RecordKind::kExchange;
@@ -113,10 +116,11 @@ bool EventOrder::concerns_nobody_else(const Record& record) const {
 /// Which collective one that failed would have been.
 void EventOrder::tell_failed_collective(const Record& record, Event* enter) {
   const bool is_collective = record.head.kind == RecordKind::kCollective;
-  if (is_collective || is_fence(record) || is_collective_on_file(record))
+  if (is_collective || is_numbered_on_window(record) || is_collective_on_file(record))
     enter->communicator = record.head.a32;
-  if (is_collective)
-    enter->operation = static_cast<CollectiveOperation>(pair_high(record.words[1]));
+  if (!is_collective) return;
+  enter->operation = static_cast<CollectiveOperation>(pair_high(record.words[1]));
+  enter->bytes = collective_instance(record);
 }
 
 Status EventOrder::add(const spool::StreamBatch& batch) {

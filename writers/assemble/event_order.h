@@ -75,8 +75,8 @@ class KnownIds {
   std::unordered_map<uint32_t, uint8_t> sparse_;
 };
 
-/// MPI_Win_fence
-bool is_fence(const Record& record);
+/// MPI_Win_fence, MPI_Win_set_info
+bool is_numbered_on_window(const Record& record);
 /// A collective on an open file. Of one that closes it, or ends what it began, other events tell.
 bool is_collective_on_file(const Record& record);
 

@@ -15,7 +15,8 @@ namespace {
 
 bool is_of_handles(CollectiveOperation operation) {
   return operation == CollectiveOperation::kCreateHandle ||
-         operation == CollectiveOperation::kDestroyHandle;
+         operation == CollectiveOperation::kDestroyHandle ||
+         operation == CollectiveOperation::kSetInfo;
 }
 
 /// A call that failed, or has not returned, moved nothing that we know of.
@@ -27,7 +28,7 @@ bool has_transfer(const RecordHead& head) { return (head.flags & (kFailed | kOpe
 bool may_have_exchanged(const Record& record) {
   const RecordHead& head = record.head;
   if (head.kind == RecordKind::kExchange) return true;
-  if (is_fence(record) || is_collective_on_file(record)) return true;
+  if (is_numbered_on_window(record) || is_collective_on_file(record)) return true;
   if (head.kind == RecordKind::kCollective)
     return !is_of_handles(static_cast<CollectiveOperation>(pair_high(record.words[1])));
   return head.kind == RecordKind::kMessage && (head.flags & kIncoming) != 0;

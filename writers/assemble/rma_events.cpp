@@ -18,7 +18,8 @@ bool is_known_operation(const Record& record) {
 bool is_transfer(RmaOperation operation) { return operation <= RmaOperation::kCompareAndSwap; }
 
 bool is_collective(RmaOperation operation) {
-  return operation >= RmaOperation::kCreate && operation <= RmaOperation::kFence;
+  return (operation >= RmaOperation::kCreate && operation <= RmaOperation::kFence) ||
+         operation == RmaOperation::kSetInfo;
 }
 
 /// The result is with the origin, so what completes there is complete at the target.
@@ -49,8 +50,10 @@ Completes completes(RmaOperation operation) {
 
 }  // namespace
 
-bool is_fence(const Record& record) {
-  return record.head.kind == RecordKind::kRma && operation_of(record) == RmaOperation::kFence;
+bool is_numbered_on_window(const Record& record) {
+  if (record.head.kind != RecordKind::kRma) return false;
+  const RmaOperation operation = operation_of(record);
+  return operation == RmaOperation::kFence || operation == RmaOperation::kSetInfo;
 }
 
 Event& EventOrder::append_rma(EventKind kind, uint64_t time_ns, const Record& record) {

@@ -30,8 +30,9 @@ constexpr OTF2_CollectiveOp kOperation[] = {
     OTF2_COLLECTIVE_OP_CREATE_HANDLE,
     OTF2_COLLECTIVE_OP_DESTROY_HANDLE,
     OTF2_COLLECTIVE_OP_ALLTOALL,  // kOther: OTF2 has no such word
+    OTF2_COLLECTIVE_OP_BARRIER,   // kSetInfo: nor one for this, which moves nothing
 };
-static_assert(std::size(kOperation) == static_cast<size_t>(CollectiveOperation::kOther) + 1);
+static_assert(std::size(kOperation) == static_cast<size_t>(CollectiveOperation::kSetInfo) + 1);
 
 OTF2_CollectiveOp otf2_operation(CollectiveOperation operation) {
   const auto index = static_cast<size_t>(operation);

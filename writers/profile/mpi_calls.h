@@ -27,8 +27,9 @@ inline bool is_exchange(RegionRole role) {
   }
 }
 
-/// Makes, names or frees communicators. Such calls have no number among the other collectives of
-/// one, but numbers of their own; programs retry some, MPI_Comm_connect for instance.
+/// Makes, names or frees communicators, or sets their hints. Such calls have no number among the
+/// other collectives of one, but numbers of their own; programs retry some, MPI_Comm_connect for
+/// instance.
 inline bool is_of_communicators(const GlobalRegion& region) {
   if (region.role != RegionRole::kCollectiveOther) return false;
   for (const char* start :
@@ -50,12 +51,12 @@ inline bool creates_with_others(std::string_view name) {
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
-/// Collectives that set a file's size, or how it is used. They match by their number, too; programs
-/// try some that a file system has not got, and go on.
-inline bool changes_file(std::string_view name) {
-  constexpr std::string_view kNames[] = {"MPI_File_set_size", "MPI_File_preallocate",
-                                         "MPI_File_set_view", "MPI_File_set_atomicity",
-                                         "MPI_File_set_info"};
+/// Collectives that set a file's size, or how a file, window or communicator is used. They match by
+/// their number, too; programs try some that a file system has not got, and go on.
+inline bool changes_object(std::string_view name) {
+  constexpr std::string_view kNames[] = {
+      "MPI_File_set_size", "MPI_File_preallocate", "MPI_File_set_view", "MPI_File_set_atomicity",
+      "MPI_File_set_info", "MPI_Win_set_info",     "MPI_Comm_set_info"};
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 

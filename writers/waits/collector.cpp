@@ -24,7 +24,9 @@ Collector::Call Collector::call_of(const GlobalRegion& region) {
   if (profile::is_start(region)) return Call::kStart;
   if (profile::is_test(region)) return Call::kTest;
   if (profile::creates_with_others(region.name)) return Call::kOfSome;
-  if (profile::changes_file(region.name)) return Call::kChange;
+  if (region.name == "MPI_Win_set_info") return Call::kOnWindow;
+  if (region.name.starts_with("MPI_File_") && profile::changes_object(region.name))
+    return Call::kChange;
   if (profile::is_numbered_on_object(region.name)) {
     if (region.name.starts_with("MPI_File_")) return Call::kOnFile;
     return region.name == "MPI_Win_fence" ? Call::kOnWindow : Call::kOnCommunicator;
@@ -157,6 +159,8 @@ void Collector::fail(const Event& event) {
   if (const std::optional<Turn> turn = failed_turn(event)) {
     context_->fail({turn->communicator, turn->meeting, turn->preparation, group_->id, turn->number,
                     event.time_ns});
+  } else if (frame.call == Call::kStart) {
+    frames_.back().refused = Refused::kUnknown;
   } else if (is_on_object(frame.call)) {
     context_->cut_objects(group_->id, event.time_ns);
   } else if (frame.call == Call::kChange) {
@@ -172,9 +176,11 @@ std::optional<Collector::Turn> Collector::failed_turn(const Event& event) {
   if (event.communicator == 0) return std::nullopt;
   std::optional<Turn> turn;
   if (call == Call::kExchange || call == Call::kOnCommunicator) turn = count_collective(event);
+  if (call == Call::kStart) turn = instance_of(event);
   if (call == Call::kOnWindow) turn = count_window_call(event);
   if (call == Call::kOnFile || call == Call::kChange) turn = count_file_call(event.communicator);
-  return turn && own_rank(turn->communicator) >= 0 ? turn : std::nullopt;
+  const bool is_known = turn && turn->communicator < model_->communicators.size();
+  return is_known && own_rank(turn->communicator) >= 0 ? turn : std::nullopt;
 }
 
 /// A receive is posted. One by MPI_Mrecv was, in truth, at its probe: that is the same place in the
@@ -199,8 +205,19 @@ void Collector::lose(const Event& event) {
 /// A freed receive still takes a message, and so did one from nobody knows whom; a cancelled one
 /// does not. Of a collective that failed its start is known.
 void Collector::cancel(const Event& event) {
+  Frame* start =
+      !frames_.empty() && frames_.back().refused != Refused::kNo ? &frames_.back() : nullptr;
+  const auto own = live_collectives_.extract(event.request);
+  if (start != nullptr && start->refused != Refused::kOthers)
+    start->refused = own ? Refused::kCollectives : Refused::kOthers;
   live_sends_.erase(event.request);
-  if (const auto own = live_collectives_.extract(event.request)) put_unseen(own.mapped());
+  if (own && start != nullptr) {
+    const Member& member = own.mapped();
+    context_->fail({member.communicator, member.meeting, member.preparation, group_->id,
+                    member.number, event.time_ns});
+  } else if (own) {
+    put_unseen(own.mapped());
+  }
   const auto found = live_receives_.find(event.request);
   if (found == live_receives_.end()) return;
   const Frame* call = mpi_call();
@@ -214,6 +231,8 @@ void Collector::leave(uint64_t time_ns) {
   if (frames_.empty()) return;
   const Frame frame = frames_.back();
   frames_.pop_back();
+  if (frame.refused == Refused::kUnknown || frame.refused == Refused::kOthers)
+    cut(Hole::kFailure, frame.enter_ns);
   const auto ends = std::span(open_ends_).subspan(frame.first_end);
   const bool has_receive =
       std::any_of(ends.begin(), ends.end(), [](const OpenEnd& open) { return !open.is_send; });

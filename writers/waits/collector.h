@@ -69,6 +69,9 @@ class Collector {
     kStart            ///< of persistent requests
   };
 
+  /// What an MPI_Startall that failed has not started: that of collectives may be on all members.
+  enum class Refused : uint8_t { kNo, kUnknown, kCollectives, kOthers };
+
   /// A region that is open. What it completes is kept until it ends.
   struct Frame {
     uint32_t region;  ///< global id
@@ -77,6 +80,7 @@ class Collector {
     size_t first_end;
     size_t first_member;
     bool is_poll;  ///< a kTest or one of N calls, and nothing was found so far
+    Refused refused = Refused::kNo;
   };
   struct OpenEnd {
     MessageEnd end;

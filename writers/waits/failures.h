@@ -26,7 +26,7 @@ class Failures {
     uint64_t number;
     uint64_t time_ns;
 
-    /// Of those on files.
+    /// Of those on communicators, windows and files.
     uint32_t function() const { return static_cast<uint32_t>(number >> 32); }
     /// Of what is made nothing is in the archive of who failed to make it.
     bool counts_as_unmatched() const { return meeting != Meeting::kCommunicator; }

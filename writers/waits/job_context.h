@@ -38,7 +38,7 @@ class JobContext : public WaitContext {
   void cut_objects(uint32_t group, uint64_t time_ns) {
     object_cut_ns_[group] = std::min(object_cut_ns_[group], time_ns);
   }
-  /// What it does with files by one function.
+  /// What it does by one function with files, windows or communicators.
   void cut_function(uint32_t group, uint32_t region, uint64_t time_ns) {
     uint64_t& cut_ns = function_cut_ns_.try_emplace(pack(group, region), UINT64_MAX).first->second;
     cut_ns = std::min(cut_ns, time_ns);
@@ -163,8 +163,8 @@ class JobContext : public WaitContext {
     return found != function_cut_ns_.end() ? found->second : UINT64_MAX;
   }
   void cut(const Failures::Failure& failure) {
-    if (failure.meeting == Meeting::kFile &&
-        profile::changes_file(model_.regions[failure.function()].name)) {
+    if (failure.meeting >= Meeting::kCommunicator &&
+        profile::changes_object(model_.regions[failure.function()].name)) {
       cut_function(failure.group, failure.function(), failure.time_ns);
     } else if (failure.meeting >= Meeting::kCommunicator) {
       cut_objects(failure.group, failure.time_ns);

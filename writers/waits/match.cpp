@@ -146,6 +146,19 @@ std::optional<WaitKind> kind_of_collective(CollectiveOperation operation) {
   }
 }
 
+WaitKind kind_on_object(CollectiveOperation operation) {
+  switch (operation) {
+    case CollectiveOperation::kCreateHandle:
+      return WaitKind::kCreate;
+    case CollectiveOperation::kDestroyHandle:
+      return WaitKind::kFree;
+    case CollectiveOperation::kSetInfo:
+      return WaitKind::kSetInfo;
+    default:
+      return WaitKind::kFence;
+  }
+}
+
 std::optional<WaitKind> kind_of(const Member& member) {
   switch (member.meeting) {
     case Meeting::kCollective:
@@ -154,9 +167,7 @@ std::optional<WaitKind> kind_of(const Member& member) {
       return WaitKind::kNeighbors;
     case Meeting::kCommunicator:
     case Meeting::kWindow:
-      return member.operation == CollectiveOperation::kCreateHandle    ? WaitKind::kCreate
-             : member.operation == CollectiveOperation::kDestroyHandle ? WaitKind::kFree
-                                                                       : WaitKind::kFence;
+      return kind_on_object(member.operation);
     case Meeting::kFile:
       return WaitKind::kFile;
   }

@@ -17,6 +17,8 @@ CollectiveOperation operation_on_window(RmaOperation operation) {
     case RmaOperation::kFree:
     case RmaOperation::kFreeAllocated:
       return CollectiveOperation::kDestroyHandle;
+    case RmaOperation::kSetInfo:
+      return CollectiveOperation::kSetInfo;
     default:
       return CollectiveOperation::kOther;
   }

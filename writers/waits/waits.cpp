@@ -120,6 +120,8 @@ const char* wait_kind_name(WaitKind kind) {
       return "wait at fence";
     case WaitKind::kFile:
       return "wait at file";
+    case WaitKind::kSetInfo:
+      return "wait at set_info";
   }
   return "unknown";
 }
@@ -131,6 +133,7 @@ bool is_upper_bound(WaitKind kind) {
     case WaitKind::kFree:
     case WaitKind::kFence:
     case WaitKind::kFile:
+    case WaitKind::kSetInfo:
       return true;
     default:
       return false;

@@ -100,8 +100,9 @@ enum class WaitKind : uint8_t {
   kFree,
   kFence,
   kFile,
+  kSetInfo,
 };
-constexpr size_t kWaitKindCount = 12;
+constexpr size_t kWaitKindCount = 13;
 const char* wait_kind_name(WaitKind kind);
 /// Whether waits of the kind may have been something else in part.
 bool is_upper_bound(WaitKind kind);

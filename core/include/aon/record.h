@@ -193,6 +193,7 @@ enum class CollectiveOperation : uint8_t {
   kCreateHandle,
   kDestroyHandle,
   kOther,
+  kSetInfo,  ///< hints of a communicator
 };
 
 /// What a call of one-sided communication does.
@@ -235,8 +236,9 @@ enum class RmaOperation : uint8_t {
   kFlushLocal,
   kFlushLocalAll,
   kSync,
+  kSetInfo,
 };
-constexpr int32_t kRmaOperationCount = 26;
+constexpr int32_t kRmaOperationCount = 27;
 /// What a call does with a file; the values are ours, the writers map them to OTF2's.
 enum class IoOperation : uint8_t {
   kOpen = 0,  ///< bytes asked for: the FileMode

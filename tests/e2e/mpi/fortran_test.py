@@ -204,6 +204,38 @@ class Spellings(MpiTest):
         self.assertEqual(len(file.completions()), 4)
 
 
+class Languages(MpiTest):
+    """programs/languages.c: C and Fortran share requests and communicators."""
+
+    COUNTER = "libfortran_count.so"
+    BEGUN = 30
+
+    def setUp(self):
+        super().setUp()
+        (self.file,) = self.launch(1, "languages").values()
+
+    def test_each_request_ends_as_what_it_began(self):
+        begun = {r.request: r.tag for r in self.file.records
+                 if r.is_call and r.flags & rf.NONBLOCKING}  # fmt: skip
+        ended = {r.request: r.tag for r in self.file.completions()}
+        self.assertEqual(len(begun), self.BEGUN)
+        others = {number: (begun[number], tag) for number, tag in ended.items()
+                  if tag != begun[number]}  # fmt: skip
+        (freed,) = self.file.calls("MPI_Request_free")[1:]  # of this one nobody knows what it got
+        number, (_, tag) = others.popitem()
+        self.assertEqual((others, tag), ({}, -1))
+        (end,) = [r for r in self.file.completions() if r.request == number]
+        self.assertTrue(freed.start <= end.start <= freed.end)
+
+    def test_a_number_that_comes_back_is_another_communicators(self):
+        copies = [c.id for c in self.file.communicators.values() if c.parent != 0]
+        self.assertEqual(len(copies), 6)
+        received = {r.tag: r.a32 for r in self.file.calls("MPI_Irecv") if r.a32 in copies}
+        self.assertEqual(list(received.values()), copies)
+        sent = {r.tag: r.a32 for r in self.file.calls("MPI_Send") if r.tag in received}
+        self.assertEqual(sent, received)
+
+
 class Archive(FortranTest):
     """What the agent makes of it."""
 

@@ -14,8 +14,11 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "sampling"))
+
 import readers  # noqa: E402
 from aon_test import MPI_LAUNCHER, TestCase, environment, ledger, run  # noqa: E402
+from sampling import UNBOUNDED, Samples  # noqa: E402
 
 PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(".")
 
@@ -56,6 +59,19 @@ class Hydra(TestCase):
         self.assert_ranks(four, 4)
         readers.otf2_print(self, four)
         readers.otf2_structure(self, four)
+
+    def test_more_ranks_than_cpus_are_sampled_once_their_sessions_have_begun(self):
+        count = len(os.sched_getaffinity(0)) + 1
+        slow = f"LD_PRELOAD={PROGRAMS / 'libslow_session.so'}"
+        self.assert_exit(self.launch("-n", count, "env", slow, "aon-run", *UNBOUNDED, "--sampling",
+                                     997, PROGRAMS / "session_start", timeout_s=60))  # fmt: skip
+        (output,) = self.outputs(1)
+        sampling = self.assert_ranks(output, count)["nodes"][0]["providers"]["sampling"]
+        if sampling["state"] == "off":
+            self.skipTest(sampling["reason"])
+        functions = Samples(output).by_function()
+        self.assertGreater(functions["compute"], 100)
+        self.assertEqual(functions["start_up"], 0)
 
     def test_a_port_that_comes_again_is_another_launch(self):
         """As behind firewalls: one port for all launches, one after the other."""

@@ -19,7 +19,7 @@ DEFINITION, RMA, IO = 12, 13, 14
 RMA_OPERATIONS = (
     "put get accumulate get_accumulate fetch_and_op compare_and_swap create create_allocated free "
     "free_allocated fence start complete post wait test lock_exclusive lock_shared unlock lock_all "
-    "unlock_all flush flush_all flush_local flush_local_all sync"
+    "unlock_all flush flush_all flush_local flush_local_all sync set_info"
 ).split()
 IO_OPERATIONS = (
     "open close read write seek sync set_size preallocate delete set_view set_atomicity "

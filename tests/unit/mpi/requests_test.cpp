@@ -32,6 +32,7 @@ Request made(Handle handle, RequestKind kind = RequestKind::kSend) {
 class Requests : public testing::Test {
  protected:
   void SetUp() override {
+    abi.handle_mask = ~uint64_t{0};
     abi.request_shared = 0x10;
     abi.request_shared_size = 1;
     has_concurrent_threads = false;
@@ -132,6 +133,40 @@ TEST_F(Requests, take_no_memory_after_warm_up) {
   const uint64_t before = mapped_pages();
   for (Handle round = 1; round <= 100; ++round) start_and_complete(0x1000 + round * 16);
   EXPECT_EQ(mapped_pages(), before);
+}
+
+TEST_F(Requests, of_fortran_are_known_by_c_s_handle_once_they_cross) {
+  constexpr Handle kInC = 0x5000;
+  Request out;
+  put_request(g_writers, made(request_of_fortran(9)));
+  put_request(g_writers, made(request_of_fortran(10)));
+  EXPECT_FALSE(has_requests_of_c());
+  request_crosses(9, kInC);
+  EXPECT_TRUE(has_requests_of_c());
+  EXPECT_FALSE(knows_request(request_of_fortran(9)));
+  EXPECT_TRUE(knows_request(request_of_fortran(10)));
+  ASSERT_TRUE(take_request(g_writers, kInC, 0, &out));
+  EXPECT_EQ(out.handle, kInC);
+  EXPECT_FALSE(has_requests_of_c());
+  request_crosses(9, kInC);  // nobody's
+  EXPECT_FALSE(knows_request(kInC));
+  EXPECT_TRUE(take_request(g_writers, request_of_fortran(10), 0, &out));
+}
+
+/// One of the two languages did not see its request end, and number or handle came back.
+TEST_F(Requests, the_newer_of_two_that_are_one_is_it) {
+  constexpr Handle kInC = 0x5040;
+  Request out;
+  for (const bool is_of_c_newer : {false, true}) {
+    const Request first = made(is_of_c_newer ? request_of_fortran(7) : kInC);
+    const Request second = made(is_of_c_newer ? kInC : request_of_fortran(7));
+    put_request(g_writers, first);
+    put_request(g_writers, second);
+    request_crosses(7, kInC);
+    EXPECT_FALSE(knows_request(request_of_fortran(7)));
+    ASSERT_TRUE(take_request(g_writers, kInC, 0, &out));
+    EXPECT_EQ(out.number, second.number);
+  }
 }
 
 TEST_F(Requests, many_share_one_handle) {

@@ -158,6 +158,67 @@ TEST_P(PersistentCollectives, are_matched_start_by_start) {
   EXPECT_EQ(summary.collective_count, 2u);
 }
 
+/// Each is refused, alone by MPI_Start or with others by MPI_Startall, and then started.
+Rank refused_once(const std::vector<Event>& refused, bool is_one_call, uint64_t start_ns) {
+  const auto barrier = CollectiveOperation::kBarrier;
+  Rank rank;
+  Event enter = test::enter(2, kOther);
+  enter.flags = kFailed;
+  if (is_one_call) {
+    enter.communicator = refused[0].communicator;
+    enter.operation = refused[0].operation;
+    enter.bytes = refused[0].bytes;
+  }
+  rank.add(enter);
+  for (const Event& start : refused) {
+    if (is_one_call) break;
+    Event at_start = start;
+    at_start.time_ns = 3;
+    rank.add(at_start);
+    Event end = event(EventKind::kRequestCancelled, 4, 0);
+    end.request = start.request;
+    end.flags = kFailed;
+    rank.add(end);
+  }
+  return rank.add(leave(5, kOther))
+      .call(kOther, start_ns, start_ns + 1, {started_again(barrier, 8, 1, 2)})
+      .call(kWaitall, start_ns + 2, 90, {completed(barrier, 8)});
+}
+
+TEST_P(PersistentCollectives, that_were_refused_on_all_members_alike_hide_nothing) {
+  const Event barrier = started_again(CollectiveOperation::kBarrier, 7, 1, 1);
+  const Model model = make_model(2, GetParam());
+  for (const bool is_one_call : {true, false}) {
+    const auto refused = [&](uint64_t start_ns) {
+      return refused_once({barrier}, is_one_call, start_ns);
+    };
+    const WaitSummary alike = analyse(model, {refused(20), refused(60)});
+    EXPECT_THAT(rows(alike), testing::ElementsAre(Row{0, kWaitall, WaitKind::kBarrier, 1, 38, 38}));
+    EXPECT_EQ(alike.collective_count, 1u);
+    EXPECT_EQ(alike.incomplete_count, 0u);
+    EXPECT_EQ(alike.alike_failure_count, 2u);
+    const Rank other = Rank()
+                           .call(kOther, 2, 3, {barrier})
+                           .call(kWaitall, 4, 50, {completed(CollectiveOperation::kBarrier, 7)});
+    const WaitSummary alone = analyse(model, {refused(20), other});
+    EXPECT_TRUE(alone.rows.empty());
+    EXPECT_EQ(alone.collective_count, 0u);
+    EXPECT_EQ(alone.alike_failure_count, 0u);
+  }
+}
+
+TEST_P(PersistentCollectives, that_were_refused_beside_a_message_hide_all_behind_it) {
+  const Event barrier = started_again(CollectiveOperation::kBarrier, 7, 1, 1);
+  Event send = event(EventKind::kSendRequest, 0, 0);
+  send.region = kOther;
+  send.request = 6;
+  send.peer = 1;
+  const auto refused = [&](uint64_t start_ns) {
+    return refused_once({barrier, send}, false, start_ns);
+  };
+  EXPECT_TRUE(analyse(make_model(2, GetParam()), {refused(20), refused(60)}).rows.empty());
+}
+
 TEST_P(PersistentCollectives, without_a_member_are_left_out) {
   const auto barrier = CollectiveOperation::kBarrier;
   const auto rank = [&](uint32_t preparation) {

@@ -67,6 +67,13 @@ TEST(Creations, are_freed_together) {
   EXPECT_THAT(rows(summary), wait_for_second(WaitKind::kFree));
 }
 
+TEST(Creations, are_given_hints_together) {
+  const WaitSummary summary = analyse(model_of(3, "MPI_Comm_set_info"),
+                                      late_second(collective(CollectiveOperation::kSetInfo)));
+  EXPECT_THAT(rows(summary), wait_for_second(WaitKind::kSetInfo));
+  EXPECT_EQ(summary.collective_count, 1u);
+}
+
 TEST(Creations, by_some_members_or_with_others_are_left_out_and_shift_nothing) {
   for (const char* name :
        {"MPI_Comm_create_group", "MPI_Comm_create_from_group", "MPI_Intercomm_create",
@@ -165,6 +172,7 @@ TEST(Windows, are_made_fenced_and_freed_together) {
   } kCases[] = {{"MPI_Win_create", RmaOperation::kCreate, WaitKind::kCreate},
                 {"MPI_Win_allocate", RmaOperation::kCreateAllocated, WaitKind::kCreate},
                 {"MPI_Win_fence", RmaOperation::kFence, WaitKind::kFence},
+                {"MPI_Win_set_info", RmaOperation::kSetInfo, WaitKind::kSetInfo},
                 {"MPI_Win_free", RmaOperation::kFree, WaitKind::kFree},
                 {"MPI_Win_free", RmaOperation::kFreeAllocated, WaitKind::kFree}};
   for (const auto& one : kCases) {
@@ -173,6 +181,36 @@ TEST(Windows, are_made_fenced_and_freed_together) {
     EXPECT_THAT(rows(summary), wait_for_second(one.kind)) << one.name;
     EXPECT_EQ(summary.collective_count, 1u);
     EXPECT_TRUE(summary.lateness.rows().empty());
+  }
+}
+
+/// Both make something of what failed to get hints; only calls of that function have no order.
+TEST(Hints, that_one_member_failed_to_give_hide_no_other_function) {
+  const std::vector<Event> make = {collective(CollectiveOperation::kCreateHandle)};
+  for (const bool is_window : {false, true}) {
+    Model model = model_of(2, is_window ? "MPI_Win_set_info" : "MPI_Comm_set_info");
+    if (!is_window) model.regions[10 - kOther].role = RegionRole::kCollectiveOther;
+    const std::vector<Event> give = {is_window ? on_window(RmaOperation::kSetInfo)
+                                               : collective(CollectiveOperation::kSetInfo)};
+    Event failed = test::enter(2, kOther);
+    failed.flags = kFailed;
+    failed.communicator = give[0].communicator;
+    failed.operation = give[0].operation;
+    for (const bool has_second_failed : {false, true}) {
+      Rank first;
+      Rank second;
+      first.add(failed).add(leave(3, kOther));
+      if (has_second_failed) second.add(failed).add(leave(3, kOther));
+      first.call(kOther, 10, 22, give).call(kCollective, 30, 42, make);
+      second.call(kOther, 20, 23, give).call(kCollective, 40, 43, make);
+      const Row hints = {0, kOther, WaitKind::kSetInfo, 1, 10, 10};
+      const Row creation = {0, kCollective, WaitKind::kCreate, 1, 10, 10};
+      std::vector<Row> expected = {creation};
+      if (has_second_failed) expected.push_back(hints);
+      EXPECT_THAT(rows(analyse(model, {first, second})),
+                  testing::UnorderedElementsAreArray(expected))
+          << is_window << has_second_failed;
+    }
   }
 }
 

@@ -2,6 +2,8 @@
 /// late_objects SCENE_MS FOLDER
 #include "tests/e2e/mpi/programs/scenes.h"
 
+static MPI_Info g_hints;
+
 /// By two ranks alone: it has a number on no other's list.
 static void meet_in_a_part(int rank) {
   MPI_Group all;
@@ -24,15 +26,15 @@ static void meet_at_window(int rank, MPI_Comm comm) {
   MPI_Win_fence(0, window);
   begin(rank == 3);
   MPI_Win_fence(0, window);
+  begin(rank == 1);
+  MPI_Win_set_info(window, g_hints);
   begin(rank == 0);
   MPI_Win_free(&window);
 }
 
 static void change(int rank, MPI_File file) {
-  MPI_Info hints;
-  MPI_Info_create(&hints);
   begin(rank == 0);
-  MPI_File_set_info(file, hints);
+  MPI_File_set_info(file, g_hints);
   begin(rank == 1);
   MPI_File_set_atomicity(file, 1);
   MPI_File_set_atomicity(file, 0);
@@ -40,7 +42,6 @@ static void change(int rank, MPI_File file) {
   MPI_File_set_size(file, 4096);
   begin(rank == 3);
   MPI_File_preallocate(file, 8192);
-  MPI_Info_free(&hints);
 }
 
 /// What all write is interleaved, so the library has reason to do it together.
@@ -76,6 +77,7 @@ int main(int argc, char** argv) {
   MPI_Comm copy;
   MPI_Comm other;
   MPI_Request request;
+  MPI_Info_create(&g_hints);
   start_scenes(atol(argv[1]));
   meet_in_a_part(rank);
   begin(rank == 2);
@@ -83,10 +85,13 @@ int main(int argc, char** argv) {
   begin(rank == 1);
   MPI_Comm_idup(copy, &other, &request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
+  begin(rank == 3);
+  MPI_Comm_set_info(copy, g_hints);
   meet_at_window(rank, copy);
   meet_at_file(rank, other, argv[2]);
   MPI_Comm_free(&other);
   MPI_Comm_free(&copy);
+  MPI_Info_free(&g_hints);
   end_scenes();
   MPI_Finalize();
   return 0;

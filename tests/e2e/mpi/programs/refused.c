@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/e2e/mpi/programs/check.h"
+#include "tests/e2e/mpi/programs/persistent.h"
 
 /// Null pointers where a call would write what it found. MPI looks at them after our wrapper.
 static void refuse_results(void) {
@@ -154,6 +155,24 @@ static void refuse_to_make(int is_refused) {
   MPI_Comm_free(&comm);
 }
 
+/// The same of a persistent collective: it is started beside a request that is none, and, where the
+/// library refuses that, again while it is active.
+static void refuse_to_start(int is_refused) {
+  MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  PREPARE(Barrier)(MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
+  if (is_refused) CHECK(MPI_Startall(2, requests) != MPI_SUCCESS);
+  MPI_Start(&requests[0]);
+#ifndef OPEN_MPI
+  if (is_refused) CHECK(MPI_Start(&requests[0]) != MPI_SUCCESS);
+#endif
+  MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+  MPI_Start(&requests[0]);
+  MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+  MPI_Request_free(&requests[0]);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 /// The same of an access to a file, and of a file that is not there.
 static void refuse_access(int is_refused, const char* folder) {
   char path[4096];
@@ -183,6 +202,8 @@ int main(int argc, char** argv) {
     if (strcmp(argv[1], "alone") == 0) refuse_collectives(rank == 0);
     if (strcmp(argv[1], "made_alike") == 0) refuse_to_make(1);
     if (strcmp(argv[1], "made_alone") == 0) refuse_to_make(rank == 0);
+    if (strcmp(argv[1], "start_alike") == 0) refuse_to_start(1);
+    if (strcmp(argv[1], "start_alone") == 0) refuse_to_start(rank == 0);
     if (strcmp(argv[1], "file_alike") == 0) refuse_access(1, argv[2]);
     if (strcmp(argv[1], "file_alone") == 0) refuse_access(rank == 0, argv[2]);
     MPI_Finalize();
