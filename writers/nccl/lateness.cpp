@@ -15,7 +15,7 @@
 namespace aon::writers::nccl {
 namespace {
 
-constexpr size_t kMemoryBytes = size_t{16} << 20;
+constexpr size_t kMemoryBytes = size_t{8} << 20;
 constexpr uint64_t kTransfer = uint64_t{1} << 63;  ///< in Part::key
 constexpr uint64_t kNotTold = UINT64_MAX;
 constexpr uint64_t kConnects = UINT64_MAX - 1;  ///< a first operation whose launch is not told

@@ -31,7 +31,7 @@
 /// Times on the GPU are NCCL's own (level gpu), or those of the operation's kernel where CUPTI told
 /// them and no other operation shares it (devices/nccl_kernels.h). Operations without, those of
 /// which a member is missing and those with missed channels tell nothing; they are counted.
-/// Thread: one.   Cost: some ns per operation, 100 ns for those with times; memory 16 MiB, the rest
+/// Thread: one.   Cost: some ns per operation, 100 ns for those with times; memory 8 MiB, the rest
 /// in a file in the output's folder, and a row per member, function, size and link, bounded. With
 /// keep_waits() another file, and 4 MiB.
 /// Errors: kIo, when that has no room.
