@@ -33,7 +33,7 @@
 /// which a member is missing and those with missed channels tell nothing; they are counted.
 /// Thread: one.   Cost: some ns per operation, 100 ns for those with times; memory 8 MiB, the rest
 /// in a file in the output's folder, and a row per member, function, size and link, bounded. With
-/// keep_waits() another file, and 4 MiB.
+/// keep_waits() another file, and 2 MiB.
 /// Errors: kIo, when that has no room.
 #pragma once
 
