@@ -43,7 +43,7 @@ void print_json(const std::vector<Check>& checks) {
 
 int doctor(bool as_json) {
   std::vector<Check> checks = check_system();
-  for (const auto& more : {check_libraries(), check_providers()}) {
+  for (const auto& more : {check_libraries(), check_cupti_holders(), check_providers()}) {
     checks.insert(checks.end(), more.begin(), more.end());
   }
   if (as_json) {

@@ -1,6 +1,6 @@
 /// What `aon doctor` finds: one line per ability of this machine, with the command that would
 /// enable it. Checks only look or try on this very process; nothing is changed.
-/// Thread: one.   Cost: some milliseconds.
+/// Thread: one.   Cost: some milliseconds; 3 s at most for looking at processes.
 #pragma once
 
 #include <string>
@@ -28,6 +28,9 @@ std::vector<Check> check_libraries();
 Check check_cupti(const LibraryProbe& library, bool are_counters_restricted);
 Check check_nccl(const LibraryProbe& library);
 Check check_cuda_driver(const LibraryProbe& library);
+/// Who has CUPTI's subscription and the counters of GPUs, or would (cupti_holders.cpp). To be asked
+/// while this process has no other threads.
+std::vector<Check> check_cupti_holders();
 /// What each provider of the node can do here, in its own words (provider_check.cpp).
 std::vector<Check> check_providers();
 

@@ -19,6 +19,8 @@
  *   --tolerance X     stop when the residual is below X (default 1e-6)
  *   --slow-rank R     this rank computes each step --slow-factor times: in the timeline all others
  *   --slow-factor F   wait for it in MPI_Waitall and MPI_Allreduce (default: none, 1)
+ *   --slow-from N     from step N on, the first one being 0, and
+ *   --slow-until N    up to step N (default: in all steps)
  *
  * Annotated with aon/annotate.h: each step, and in it halo, compute and residual; the residual is a
  * counter. Without aon-run that does nothing.
@@ -28,6 +30,7 @@
  */
 #include <aon/annotate.h>
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -43,6 +46,8 @@ typedef struct Options {
   double tolerance;
   int slow_rank;
   int slow_factor;
+  int slow_from;
+  int slow_until;
 } Options;
 
 /* One rank's tile: rows x columns cells and a halo around them, row after row. */
@@ -83,7 +88,7 @@ static double number(const char* name, const char* text, double smallest) {
 }
 
 static Options parse(int argc, char** argv) {
-  Options options = {512, 200, 10, 1e-6, -1, 1};
+  Options options = {512, 200, 10, 1e-6, -1, 1, 0, INT_MAX};
   for (int i = 1; i < argc; i += 2) {
     const char* name = argv[i];
     const char* value = i + 1 < argc ? argv[i + 1] : NULL;
@@ -99,6 +104,10 @@ static Options parse(int argc, char** argv) {
       options.slow_rank = (int)number(name, value, 0);
     } else if (strcmp(name, "--slow-factor") == 0) {
       options.slow_factor = (int)number(name, value, 1);
+    } else if (strcmp(name, "--slow-from") == 0) {
+      options.slow_from = (int)number(name, value, 0);
+    } else if (strcmp(name, "--slow-until") == 0) {
+      options.slow_until = (int)number(name, value, 0);
     } else {
       stop("unknown option", name);
     }
@@ -229,7 +238,9 @@ int main(int argc, char** argv) {
     aon_step_begin(step);
     exchange_halos(&tile);
     AON_REGION_BEGIN("compute");
-    const int repeat_count = tile.rank == options.slow_rank ? options.slow_factor : 1;
+    const int is_slow =
+        tile.rank == options.slow_rank && step >= options.slow_from && step <= options.slow_until;
+    const int repeat_count = is_slow ? options.slow_factor : 1;
     double change = 0.0;
     for (int i = 0; i < repeat_count; ++i) change = compute_step(&tile);
     AON_REGION_END("compute");

@@ -1,5 +1,6 @@
 // A program that "uses NCCL": fake_nccl CASE [VERSION [COUNT]]. The cases stand in kCases; one more
 // plays calls that were recorded: fake_nccl replay FILE.calls.
+#include <aon/annotate.h>
 #include <aon/nccl.h>
 #include <aon/writer.h>
 #include <dlfcn.h>
@@ -330,11 +331,10 @@ void sleep_ms(uint64_t time_ms) { std::this_thread::sleep_for(std::chrono::milli
 
 /// COUNT steps of an AllReduce and a transfer to the next rank, each waited for.
 ///
-///     FAKE_NCCL_LATE=RANK:0:host|gpu,...    comes 20 ms late to each AllReduce, with others
+///     FAKE_NCCL_LATE=RANK:STEP:host|gpu,...  20 ms late to AllReduces from STEP on, with others
 ///     FAKE_NCCL_LINK=RANK:0            its transfers to the next rank take 20 times the time
 ///     FAKE_NCCL_HANG=RANK:STEP:skip|other   does not come to that AllReduce, or calls another
-///     FAKE_NCCL_HANG=RANK:STEP:order|bytes  calls it after an AllGather which the others call
-///                                           after it, or with half of the elements
+///     FAKE_NCCL_HANG=RANK:STEP:order|bytes  swaps it with an AllGather, or halves its elements
 ///     FAKE_NCCL_HANG=RANK:STEP:lone         does not come to its transfers
 ///     FAKE_NCCL_WATCHDOG=MS            of such a hang the others abort their communicator, and end
 void train(Run& run) {
@@ -346,16 +346,17 @@ void train(Run& run) {
   const int next = (own + 1) % world_size();
   const int previous = (own + world_size() - 1) % world_size();
   for (int step = 0; step < run.count; ++step) {
+    aon_step_begin(step);
+    const bool is_late = late.rank >= 0 && step >= late.step;
     const bool is_lone = hang.is("lone") && step == hang.step;
     const bool hangs = hang.rank >= 0 && step == hang.step && !is_lone;
     if (hangs && own == hang.rank && hang.is("skip")) compute_for_ever();
     Oddities odd{.gpu_ns = 2 * kMs, .never_ends = hangs};
-    if (late.rank >= 0 && own != late.rank) odd.gpu_ns += kLate_ms * kMs;
-    if (own == late.rank && late.is("host")) sleep_ms(kLate_ms);
-    if (own == late.rank && late.is("gpu")) odd.queued_ns = kLate_ms * kMs;
+    if (is_late && own != late.rank) odd.gpu_ns += kLate_ms * kMs;
+    if (is_late && own == late.rank && late.is("host")) sleep_ms(kLate_ms);
+    if (is_late && own == late.rank && late.is("gpu")) odd.queued_ns = kLate_ms * kMs;
     Call reduce;
-    Call gather;
-    gather.function = "AllGather";
+    const Call gather{.function = "AllGather"};
     const bool is_at_fault = hangs && own == hang.rank;
     if (is_at_fault && hang.is("other")) reduce = gather;
     if (is_at_fault && hang.is("bytes")) reduce.count /= 2;
@@ -378,6 +379,7 @@ void train(Run& run) {
         {.function = "Recv", .count = 1 << 21, .root = previous, .gpu_ns = from_ns}});
     run.proxy.wait();
     if (is_lone) wait_for_the_gpu_for_ever();
+    aon_step_end();
   }
   world.finalize();
 }

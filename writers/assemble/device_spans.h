@@ -51,7 +51,7 @@ struct DeviceSpan {
 class DeviceSpans {
  public:
   using Sink = StreamEvents::Sink;
-  static constexpr size_t kMemoryBytes = 16u << 20;
+  static constexpr size_t kMemoryBytes = 8u << 20;
   static constexpr size_t kSpanBytes = sizeof(DeviceSpan);
 
   /// When the temporary file would pass `max_file_bytes`, what came first is left out and counted;

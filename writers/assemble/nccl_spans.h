@@ -47,7 +47,7 @@ struct NcclSpan {
 
 class NcclSpans {
  public:
-  static constexpr size_t kMemoryBytes = 16u << 20;
+  static constexpr size_t kMemoryBytes = 8u << 20;
 
   explicit NcclSpans(std::filesystem::path folder, uint64_t max_file_bytes = UINT64_MAX,
                      size_t memory_bytes = kMemoryBytes)

@@ -33,6 +33,7 @@ std::vector<WriterSlot> make_common(const fs::path& folder, const WriterPlan& pl
   writers.push_back({"findings", std::move(findings), {}, false});
   auto lateness = std::make_unique<nccl::LatenessAnalysis>(folder);
   collectors->lateness = lateness.get();
+  lateness->use_steps(collectors->steps);
   if (collectors->devices != nullptr) {
     collectors->devices->add_nccl_listener(
         [to = lateness.get()](const devices::TimedOperation& one) {

@@ -32,8 +32,10 @@ class Calls {
   }
   Captures& captures() { return captures_; }
   const Captures& captures() const { return captures_; }
-  /// What is more than the limit is unknown later.
+  /// What is more than the limit is unknown later. Room for all is asked for at once: what is not
+  /// used of it is no memory, and nothing is copied to grow.
   void add(const Call& call) {
+    if (calls_.capacity() == 0) calls_.reserve(DeviceAnalysis::kMaxCalls);
     if (calls_.size() < DeviceAnalysis::kMaxCalls) calls_.push_back(call);
   }
 

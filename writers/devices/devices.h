@@ -152,7 +152,7 @@ struct DeviceSummary {
 class DeviceAnalysis : public Writer {
  public:
   static constexpr size_t kItemBytes = 32;
-  static constexpr size_t kStoreBytes = 16u << 20;
+  static constexpr size_t kStoreBytes = 8u << 20;
   static constexpr size_t kMaxCalls = 2u << 20;
   static constexpr size_t kMaxBorders = 1u << 20;
   static constexpr size_t kMaxNcclRows = 1u << 19;

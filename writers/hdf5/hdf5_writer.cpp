@@ -360,7 +360,12 @@ class Hdf5Writer : public Writer {
                              [](uint32_t communicator) { return int64_t{communicator}; });
     }
     const StepSummary* steps = steps_ != nullptr ? steps_->summary() : nullptr;
-    if (steps != nullptr) hdf5::write_steps(file_.get(), *model_, *steps);
+    if (steps != nullptr) {
+      const nccl::LatenessSummary* late = lateness_ != nullptr ? lateness_->summary() : nullptr;
+      const bool has_nccl = late != nullptr && late->table.operation_count() != 0;
+      hdf5::write_steps(file_.get(), *model_, *steps,
+                        has_nccl ? late->step_caused_ns : std::span<const uint64_t>());
+    }
     hdf5::set_attribute(file_.get(), "event_count", static_cast<int64_t>(outcome.event_count));
     hdf5::set_attribute(file_.get(), "communication_complete",
                         int64_t{outcome.communication_complete});

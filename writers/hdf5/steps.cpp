@@ -23,7 +23,8 @@ std::vector<std::string> loop_names(const StepSummary& summary) {
   return names;
 }
 
-void write_rows(hid_t file, const Model& model, const StepSummary& summary) {
+void write_rows(hid_t file, const Model& model, const StepSummary& summary,
+                std::span<const uint64_t> nccl_caused_ns) {
   Table table(file, "steps", "iterations of the program, by process, loop and time");
   auto& rank = table.add<int64_t>("rank", {"1", "rank in MPI_COMM_WORLD, -1 without"});
   auto& process = table.add<uint32_t>("process", {"1", "row of /ranks"});
@@ -45,6 +46,13 @@ void write_rows(hid_t file, const Model& model, const StepSummary& summary) {
     mpi.append(part(StepPart::kMpi));
     compute.append(part(StepPart::kCompute));
     wait.append(part(StepPart::kWait));
+  }
+  if (!nccl_caused_ns.empty()) {
+    auto& caused = table.add<uint64_t>(
+        "nccl_caused_ns", {"ns",
+                           "what other GPUs waited for this process in operations of NCCL that it "
+                           "called in the step and came late to"});
+    for (const uint64_t caused_ns : nccl_caused_ns) caused.append(caused_ns);
   }
   table.finish();
   const hid_t group = table.group();
@@ -111,8 +119,9 @@ void write_statistics(hid_t file, const Model& model, const StepSummary& summary
 
 }  // namespace
 
-void write_steps(hid_t file, const Model& model, const StepSummary& summary) {
-  write_rows(file, model, summary);
+void write_steps(hid_t file, const Model& model, const StepSummary& summary,
+                 std::span<const uint64_t> nccl_caused_ns) {
+  write_rows(file, model, summary, nccl_caused_ns);
   write_statistics(file, model, summary);
 }
 

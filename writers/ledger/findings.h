@@ -146,7 +146,13 @@ class Findings final : public Writer {
   double weight_of_cause_s(const WaitTimes& waits, double lost_ns) const;
   /// The MPI call of most time, and that time; nothing without one.
   std::optional<std::pair<uint32_t, uint64_t>> top_call() const;
-  /// step_findings.cpp; of the slow rank in it, which is not yet among `findings`.
+  /// step_findings.cpp; "; most of that in steps 120 to 340" of what the rank made others lose by
+  /// computing longer, "" where the program marks no steps or it was in most of them.
+  std::string computing_steps_text(size_t rank, double lost_ns) const;
+  /// The same of what it cost others in operations of NCCL.
+  std::string nccl_steps_text(const nccl::LatenessSummary& late, uint32_t member,
+                              double lost_ns) const;
+  /// Of the slow rank in them, which is not yet among `findings`.
   std::optional<Blame> add_steps(const WaitTimes& waits, std::vector<Finding>* findings) const;
   /// region_findings.cpp
   bool sees_communication() const;

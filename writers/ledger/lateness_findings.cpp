@@ -88,11 +88,13 @@ std::optional<Findings::Blame> Findings::find_late_rank(const WaitTimes& waits) 
   return Blame{
       *group.rank,
       {weight_of_cause_s(waits, together_ns),
-       fmt::format("rank {} on {} {} collectives: the others waited {} for it{}, {} of it in {}{}",
-                   *group.rank, model_->job->nodes[group.node].host, late_text(late),
-                   seconds_text(caused_ns * 1e-9), share_text(late),
-                   seconds_text(static_cast<double>(late.region_ns) * 1e-9),
-                   model_->regions[late.region].name, alike_text(std::move(alike)))}};
+       fmt::format(
+           "rank {} on {} {} collectives: the others waited {} for it{}, {} of it in {}{}{}",
+           *group.rank, model_->job->nodes[group.node].host, late_text(late),
+           seconds_text(caused_ns * 1e-9), share_text(late),
+           seconds_text(static_cast<double>(late.region_ns) * 1e-9),
+           model_->regions[late.region].name, computing_steps_text(*group.rank, caused_ns),
+           alike_text(std::move(alike)))}};
 }
 
 double Findings::busy_ns(const LatenessTable& table) {

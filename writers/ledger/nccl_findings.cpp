@@ -96,11 +96,11 @@ void Findings::add_nccl_latecomer(const nccl::LatenessSummary& late,
   findings->push_back(
       {together_ns * 1e-9,
        fmt::format(
-           "{} {} operations of NCCL: the other GPUs waited {} for it{}, {} of it in {}{}{}",
+           "{} {} operations of NCCL: the other GPUs waited {} for it{}, {} of it in {}{}{}{}",
            nccl::member_text(*model_, late.members[worst.group]), late_text(worst),
            text_of_ns(worst.caused_ns), share_text(worst), text_of_ns(worst.region_ns),
            operation_name(model_->regions[worst.region]), cause_text(late, worst.group),
-           alike_text(std::move(alike)))});
+           nccl_steps_text(late, worst.group, caused_ns), alike_text(std::move(alike)))});
 }
 
 void Findings::add_slow_link(const nccl::LatenessSummary& late,

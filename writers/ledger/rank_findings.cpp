@@ -180,6 +180,7 @@ void Findings::add_slow_rank(const WaitTimes& waits, std::vector<Finding>* findi
     text += fmt::format(": the others wait {} in all for {}",
                         waits.of_others_text(alike, lost_s * kNsPerSecond),
                         alike.size() == 1 ? "it" : "them");
+  if (alike.size() == 1) text += computing_steps_text(alike.front(), lost_s * kNsPerSecond);
   double weight_s = waits.is_whole ? std::min(lost_s, waited_s) : lost_s;
   if (is_waited_for) weight_s = weight_of_cause_s(waits, lost_s * kNsPerSecond);
   findings->push_back({weight_s, text});

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "writers/ledger/findings.h"
+#include "writers/steps/costly_steps.h"
 
 namespace aon::writers {
 namespace {
@@ -18,6 +19,8 @@ constexpr double kLargestRatio = 20;       ///< beyond, a time says more
 constexpr double kSlowerRatio = 1.2;       ///< last tenth / first tenth
 constexpr uint64_t kLeastTrendSteps = 50;
 constexpr double kLeastConfidence = 0.5;  ///< below, what is detected is in the tables only
+constexpr double kLeastTold = 0.4;        ///< of what a rank cost, that its steps show
+constexpr uint32_t kMaxLoops = 4;         ///< in which a rank's steps are looked at
 
 std::string confidence_text(const StepSummary& steps, const StepLoop& loop) {
   return steps.is_annotated ? std::string()
@@ -34,7 +37,47 @@ const StepLoop* first_sure_loop(const StepSummary& steps) {
   return found != steps.loops.end() ? &*found : nullptr;
 }
 
+/// Of the loops of most time, the one in which most of `lost_ns` is in few steps. Numbers of steps
+/// that were detected mean nothing in the program.
+template <class CostsOf>
+std::string steps_text(const StepSummary* steps, double lost_ns, CostsOf costs_of) {
+  if (steps == nullptr || !steps->is_annotated) return {};
+  std::optional<CostlySteps> most;
+  uint32_t most_loop = 0;
+  const auto loop_count = std::min(kMaxLoops, static_cast<uint32_t>(steps->loops.size()));
+  for (uint32_t loop = 0; loop < loop_count; ++loop) {
+    const std::optional<CostlySteps> found = find_costly_steps(costs_of(*steps, loop));
+    if (!found || found->cost_ns < kLeastTold * lost_ns) continue;
+    if (most && most->cost_ns >= found->cost_ns) continue;
+    most = found;
+    most_loop = loop;
+  }
+  return most ? "; most of that " + costly_text(*most, *steps, most_loop) : std::string();
+}
+
 }  // namespace
+
+std::string Findings::computing_steps_text(size_t rank, double lost_ns) const {
+  const auto group = std::find_if(model_->groups.begin(), model_->groups.end(),
+                                  [&](const Group& one) { return one.rank == rank; });
+  const auto others = static_cast<double>(std::max<size_t>(ranks_.size(), 2) - 1);
+  return steps_text(steps_ != nullptr ? steps_->summary() : nullptr, lost_ns / others,
+                    [&](const StepSummary& steps, uint32_t loop) {
+                      return computed_longer(steps, loop, group->id);
+                    });
+}
+
+/// Steps are a process's: where it has several GPUs nobody knows which one it was.
+std::string Findings::nccl_steps_text(const nccl::LatenessSummary& late, uint32_t member,
+                                      double lost_ns) const {
+  const uint32_t group = late.members[member].group;
+  const auto is_of_group = [&](const nccl::LateMember& one) { return one.group == group; };
+  if (std::count_if(late.members.begin(), late.members.end(), is_of_group) != 1) return {};
+  return steps_text(steps_ != nullptr ? steps_->summary() : nullptr, lost_ns,
+                    [&](const StepSummary& steps, uint32_t loop) {
+                      return told_costs(steps, late.step_caused_ns, loop, group);
+                    });
+}
 
 std::optional<Findings::Blame> Findings::add_steps(const WaitTimes& waits,
                                                    std::vector<Finding>* findings) const {
@@ -83,8 +126,9 @@ std::optional<Findings::Blame> Findings::add_steps(const WaitTimes& waits,
   return Blame{rank,
                {weight_of_cause_s(waits, lost_ns),
                 fmt::format("rank {} computes {} in each step (median of {} steps): the others "
-                            "wait {}for it{}",
-                            name_of(rank), how_long, loop.count, cost, sure)}};
+                            "wait {}for it{}{}",
+                            name_of(rank), how_long, loop.count, cost, sure,
+                            computing_steps_text(rank, lost_ns))}};
 }
 
 }  // namespace aon::writers

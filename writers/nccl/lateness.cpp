@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "core/base/digits.h"
@@ -13,12 +15,12 @@
 namespace aon::writers::nccl {
 namespace {
 
-constexpr size_t kMemoryBytes = size_t{16} << 20;
+constexpr size_t kMemoryBytes = size_t{8} << 20;
 constexpr uint64_t kTransfer = uint64_t{1} << 63;  ///< in Part::key
 constexpr uint64_t kNotTold = UINT64_MAX;
 constexpr uint64_t kConnects = UINT64_MAX - 1;  ///< a first operation whose launch is not told
 constexpr uint32_t kUnknown = profile::LocalIds::kNone;
-constexpr size_t kWaitMemoryBytes = size_t{4} << 20;
+constexpr size_t kWaitMemoryBytes = size_t{2} << 20;
 constexpr uint32_t kNotInArchive = UINT32_MAX;
 constexpr size_t kPieceParts = 1u << 14;  ///< that are handed over at a time
 constexpr double kMostUntimed = 0.1;      ///< share of parts; from there on it is told
@@ -159,6 +161,7 @@ Status LatenessAnalysis::add_part(const NcclOperation& operation) {
 }
 
 Status LatenessAnalysis::finish(const Outcome&) {
+  sort_steps();
   Result<SortedStore<Part>::Reader> reader = store_.read();
   if (!reader) return reader.error();
   std::vector<Part> parts;
@@ -180,6 +183,7 @@ Status LatenessAnalysis::finish(const Outcome&) {
   }
   summary_.times = times_.take();
   judge_links();
+  std::vector<uint32_t>().swap(steps_in_order_);
   is_done_ = true;
   return {};
 }
@@ -319,6 +323,7 @@ void LatenessAnalysis::add_lateness(std::span<const Part> parts) {
   for (size_t i = 0; i < parts.size(); ++i) {
     keep_wait(parts[i], late.wait_ns(i));
     if (!late.is_late(i)) continue;
+    if (late.is_worth_telling()) note_step(parts[i], late.caused_ns(i));
     Causes& causes = summary_.causes[{first.communicator, first.region, parts[i].member}];
     const uint64_t queued_ns = parts[i].queued_ns;
     if (queued_ns == kNotTold) {
@@ -332,6 +337,39 @@ void LatenessAnalysis::add_lateness(std::span<const Part> parts) {
     causes.gpu_ns += gpu_ns;
     causes.host_ns += late.caused_ns(i) - gpu_ns;
   }
+}
+
+void LatenessAnalysis::sort_steps() {
+  const StepSummary* steps = steps_ != nullptr ? steps_->summary() : nullptr;
+  if (steps == nullptr || steps->rows.empty()) return;
+  summary_.step_caused_ns.assign(steps->rows.size(), 0);
+  steps_in_order_.resize(steps->rows.size());
+  std::iota(steps_in_order_.begin(), steps_in_order_.end(), 0u);
+  std::sort(steps_in_order_.begin(), steps_in_order_.end(), [&](uint32_t a, uint32_t b) {
+    const StepRow &one = steps->rows[a], &other = steps->rows[b];
+    return std::tie(one.group, one.begin_ns) < std::tie(other.group, other.begin_ns);
+  });
+}
+
+/// The GPU may be steps behind its host: the step is that of the call, where that is known.
+void LatenessAnalysis::note_step(const Part& part, uint64_t caused_ns) {
+  if (steps_in_order_.empty()) return;
+  const std::vector<StepRow>& rows = steps_->summary()->rows;
+  const uint32_t group = summary_.members[part.member].group;
+  const bool is_called = part.queued_ns != kNotTold && part.inside_ns < kConnects;
+  const uint64_t before_ns = is_called ? part.queued_ns + part.inside_ns : 0;
+  const uint64_t time_ns = part.begin_ns - std::min(part.begin_ns, before_ns);
+  const auto behind =
+      std::upper_bound(steps_in_order_.begin(), steps_in_order_.end(), std::pair(group, time_ns),
+                       [&](const auto& at, uint32_t row) {
+                         return at < std::pair(rows[row].group, rows[row].begin_ns);
+                       });
+  if (behind == steps_in_order_.begin()) return;
+  const uint32_t index = *std::prev(behind);
+  const StepRow& row = rows[index];
+  const uint64_t duration_ns = row.part_ns[static_cast<size_t>(StepPart::kDuration)];
+  if (row.group == group && time_ns - row.begin_ns < duration_ns)
+    summary_.step_caused_ns[index] += caused_ns;
 }
 
 /// A store without room says so when it is read: the tables do not need it.

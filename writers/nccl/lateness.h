@@ -31,9 +31,9 @@
 /// Times on the GPU are NCCL's own (level gpu), or those of the operation's kernel where CUPTI told
 /// them and no other operation shares it (devices/nccl_kernels.h). Operations without, those of
 /// which a member is missing and those with missed channels tell nothing; they are counted.
-/// Thread: one.   Cost: some ns per operation, 100 ns for those with times; memory 16 MiB, the rest
+/// Thread: one.   Cost: some ns per operation, 100 ns for those with times; memory 8 MiB, the rest
 /// in a file in the output's folder, and a row per member, function, size and link, bounded. With
-/// keep_waits() another file, and 4 MiB.
+/// keep_waits() another file, and 2 MiB.
 /// Errors: kIo, when that has no room.
 #pragma once
 
@@ -53,6 +53,7 @@
 #include "writers/lateness/lateness.h"
 #include "writers/lateness/true_times.h"
 #include "writers/profile/local_ids.h"
+#include "writers/steps/steps.h"
 #include "writers/waits/sorted_store.h"
 #include "writers/writer.h"
 
@@ -100,6 +101,9 @@ struct LatenessSummary {
   uint64_t untimed_count = 0;     ///< parts of operations without
   uint64_t unmatched_count = 0;   ///< parts whose operation is not whole, or has missed channels
   uint64_t left_out_count = 0;    ///< operations or transfers beyond kMaxSizes, kMaxLinks
+  /// By row of StepSummary: what others waited for this process in operations that it called in the
+  /// step and came late to (LatenessRow::late_caused_ns). Empty: there are no steps.
+  std::vector<uint64_t> step_caused_ns;
 };
 
 /// The pair of members whose transfers take longest beyond what is usual; null `time_ns`: none.
@@ -135,6 +139,8 @@ class LatenessAnalysis final : public Writer {
   explicit LatenessAnalysis(std::filesystem::path folder);
   /// Before begin(): read_waits() will be asked for.
   void keep_waits();
+  /// Must have finished before finish(), and outlive it.
+  void use_steps(const StepMeter* steps) { steps_ = steps; }
 
   Status begin(const Model& model) override;
   Status begin_location(const Location& location) override;
@@ -204,6 +210,8 @@ class LatenessAnalysis final : public Writer {
   bool is_connecting(std::span<const Part> parts) const;
   void add_lateness(std::span<const Part> parts);
   void keep_wait(const Part& part, uint64_t wait_ns);
+  void sort_steps();
+  void note_step(const Part& part, uint64_t caused_ns);
   void add_link(std::span<const Part> ends, uint64_t time_ns);
   void judge_links();
 
@@ -216,6 +224,8 @@ class LatenessAnalysis final : public Writer {
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> timelines_;
   LatenessSummary summary_;
   bool is_done_ = false;
+  const StepMeter* steps_ = nullptr;
+  std::vector<uint32_t> steps_in_order_;  ///< rows, by group and time; while operations are matched
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> member_ids_;  ///< (group, device)
   TrueTimeTable times_;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, LinkRow> links_;

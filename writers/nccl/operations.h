@@ -11,7 +11,7 @@
 /// Operations that never ended (in flight) are not thinned out; they stand behind the others of
 /// their process. Shares thin out by what they have saved: no more than the whole job needs.
 ///
-/// Thread: one.   Cost: a hash per operation, two where its time comes later; at most 100 MiB of
+/// Thread: one.   Cost: a hash per operation, two where its time comes later; at most 50 MiB of
 /// rows, and a histogram per communicator, function and power of two.
 #pragma once
 
@@ -31,7 +31,7 @@
 
 namespace aon::writers::nccl {
 
-constexpr size_t kMaxOperationRows = 1u << 20;
+constexpr size_t kMaxOperationRows = 1u << 19;
 
 /// A kept operation, with global ids.
 struct OperationRow {

@@ -3,13 +3,17 @@
 // and prints events per second and the peak resident size of that; with SHARES of the combiner
 // alone. Each is done by a child, so that the one's memory does not count for the other. Everything
 // lies in a temporary folder and goes at the end.
+// bench_assemble nccl OPERATIONS RANKS [SHARES]: the same of operations of NCCL whose kernels CUPTI
+// told; a share's peak counts where it is larger than the combiner's.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
+#include "tests/bench/assemble/nccl_spool.h"
 #include "tests/unit/writers/spool_fixture.h"
 #include "writers/assemble/assemble.h"
 
@@ -79,11 +83,14 @@ int assemble_and_report(const std::filesystem::path& job, uint32_t otf2_location
   const double cpu_s = static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
                        static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
   const auto events = static_cast<double>(report->outcome.event_count);
+  rusage of_shares{};
+  getrusage(RUSAGE_CHILDREN, &of_shares);
   std::printf(
       "%.0f events, %.2f s, %.2f s CPU, %.2f M events/s wall, %.2f M events/s CPU, "
-      "peak %ld MiB, archive %.1f MiB\n",
+      "peak %ld MiB, archive %.1f MiB, peak of a share %ld MiB\n",
       events, report->seconds, cpu_s, events / report->seconds * 1e-6, events / cpu_s * 1e-6,
-      usage.ru_maxrss / 1024, static_cast<double>(report->archive_bytes) / (1 << 20));
+      usage.ru_maxrss / 1024, static_cast<double>(report->archive_bytes) / (1 << 20),
+      of_shares.ru_maxrss / 1024);
   return 0;
 }
 
@@ -102,11 +109,29 @@ int in_child(Work work) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
+/// `nccl OPERATIONS RANKS [SHARES]`
+int of_nccl(int argc, char** argv) {
+  const uint64_t count = std::strtoull(argv[2], nullptr, 10);
+  const auto ranks = static_cast<uint32_t>(std::strtoul(argv[3], nullptr, 10));
+  const uint32_t shares = argc > 4 ? static_cast<uint32_t>(std::strtoul(argv[4], nullptr, 10)) : 1;
+  const test::TemporaryFolder job;
+  const int written = in_child([&] {
+    bench::write_nccl_spool(job.path(), count, ranks);
+    return 0;
+  });
+  if (written != 0) return written;
+  return in_child(
+      [&] { return assemble_and_report(job.path(), writers::kDefaultOtf2Locations, shares); });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 3 && std::strcmp(argv[1], "nccl") == 0) return of_nccl(argc, argv);
   if (argc < 3) {
-    std::fprintf(stderr, "usage: bench_assemble RECORDS LOCATIONS [OTF2_LOCATIONS [SHARES]]\n");
+    std::fprintf(stderr,
+                 "usage: bench_assemble RECORDS LOCATIONS [OTF2_LOCATIONS [SHARES]]\n"
+                 "       bench_assemble nccl OPERATIONS RANKS [SHARES]\n");
     return 2;
   }
   const uint64_t records = std::strtoull(argv[1], nullptr, 10);

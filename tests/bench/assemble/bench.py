@@ -1,6 +1,7 @@
 """Assembly: CPU time per OTF2 event record, decoding and HDF5 included, and the memory it takes, at
 two lengths: neither may grow with the trace. In shares the combiner's time may not either: how much
-longer it takes for four times as many events."""
+longer it takes for four times as many events. The memory of jobs rich in NCCL, whose operations are
+joined to kernels, has the same goal."""
 import pathlib
 import re
 import sys
@@ -15,18 +16,37 @@ RUNS = 8
 GOAL_NS = 200  # 5 million events a second on one core
 GOAL_MIB = 256
 MOST_GROWTH = 1.3
-LINE = re.compile(r"(\d+) events, [\d.]+ s, ([\d.]+) s CPU, .* peak (\d+) MiB")
+NCCL_LENGTHS = (500_000, 1_000_000, 2_000_000)  # operations of all ranks
+NCCL_RANKS = 2
+NCCL_RUNS = 5
+LINE = re.compile(r"(\d+) events, [\d.]+ s, ([\d.]+) s CPU, .* peak (\d+) MiB.*share (\d+) MiB")
 
 
-def assembled(records, *more):
-    """(ns of CPU per event, peak MiB) of one run; in shares of the combiner."""
-    command = [BUILD / "bin" / "bench_assemble", records, LOCATIONS, *more]
-    _, _, done = timed_run(command, timeout_s=300)
+def measured(*words):
+    """(ns of CPU per event, peak MiB) of one run; in shares the time is the combiner's, the memory
+    that of who takes most."""
+    _, _, done = timed_run([BUILD / "bin" / "bench_assemble", *words], timeout_s=300)
     found = LINE.search(done.stdout)
     if found is None:
         sys.exit(f"bench: no figures in: {done.stdout}")
-    events, cpu_s, peak_mib = int(found[1]), float(found[2]), int(found[3])
-    return cpu_s / events * 1e9, peak_mib
+    events, cpu_s = int(found[1]), float(found[2])
+    return cpu_s / events * 1e9, max(int(found[3]), int(found[4]))
+
+
+def assembled(records, *more):
+    return measured(records, LOCATIONS, *more)
+
+
+def report_nccl():
+    cases = [(count, ()) for count in NCCL_LENGTHS] + [(NCCL_LENGTHS[-1], (2,))]
+    for count, shares in cases:
+        runs = [measured("nccl", count, NCCL_RANKS, *shares) for _ in range(NCCL_RUNS)]
+        parts = " in two shares" if shares else ""
+        name = f"assembly of {count / 1e6:g} M operations of NCCL{parts}"
+        if not shares:
+            value_gate(f"{name}, speed", [1e3 / cpu_ns for cpu_ns, _ in runs], "M events/s of CPU",
+                       None)  # fmt: skip
+        value_gate(f"{name}, peak memory", [peak for _, peak in runs], "MiB", GOAL_MIB)
 
 
 def main():
@@ -40,6 +60,7 @@ def main():
         short, long = (records * assembled(records, 4096, 2)[0] for records in LENGTHS)
         growth.append(long / short)
     value_gate("combiner, four times the events", growth, "times the CPU", MOST_GROWTH)
+    report_nccl()
 
 
 if __name__ == "__main__":

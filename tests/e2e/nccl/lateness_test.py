@@ -66,6 +66,23 @@ class Lateness(PluginTestCase):
         named = (r"rank 2 on \S+ \(GPU 2\) came last to \d+ of 12 operations of NCCL: the other "
                  r"GPUs waited 2\d\d ms for it, 2\d\d ms of it in ncclAllReduce; its host was late")
         self.assertRegex(findings, named)
+        self.assertNotIn("most of that", findings)  # it is in all steps
+        self.assert_steps_have_the_cost(range(4), tables)
+
+    def test_the_steps_in_which_it_was_late_are_named(self):
+        tables, _, findings = self.job(16, FAKE_NCCL_LATE="2:11:host")
+        self.assertRegex(findings, r"rank 2 on .* in ncclAllReduce; its host was late, its GPU "
+                                   r"waited for work; most of that in steps 11 to 15")  # fmt: skip
+        self.assert_steps_have_the_cost(range(11, 16), tables)
+
+    def assert_steps_have_the_cost(self, late_steps, tables):
+        """Of rank 2: in these steps, and all that the table of operations has of it."""
+        with h5py.File(self.output / "profile.h5") as file:
+            steps = [r for r in rows(table(file, "steps")) if r["rank"] == 2]
+        in_late_ns = sum(r["nccl_caused_ns"] for r in steps if r["step"] in late_steps)
+        caused_ns = sum(r["caused_ns"] for r in tables["lateness"] if r["rank"] == 2)
+        self.assertGreater(in_late_ns, 0.9 * caused_ns)
+        self.assertLessEqual(sum(r["nccl_caused_ns"] for r in steps), caused_ns)
 
     def test_a_busy_gpu_is_told_from_a_late_host(self):
         tables, _, findings = self.job(FAKE_NCCL_LATE="1:0:gpu")

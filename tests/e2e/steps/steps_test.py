@@ -4,6 +4,7 @@
     steps_test.py [Heat|Lammps|Hpcc|Irregular]
 """
 import pathlib
+import re
 import shutil
 import sys
 import unittest
@@ -84,8 +85,11 @@ class Heat(StepsTestCase):
         self.assertGreater(steps["slowest_ratio"], 1.2)
         self.assertEqual(steps["steps_of_all_ranks"], 400)
         (finding,) = [f for f in document["findings"] if "in each step" in f]
-        self.assertRegex(finding, r"^rank 2 computes \d+\.\d times as long as the median")
+        # Of other words beyond 20, where the machine is busy.
+        self.assertRegex(finding, r"^rank 2 computes (\d+\.\d times as long as|[\d.]+ m?s longer "
+                                  r"than) the median")  # fmt: skip
         self.assertIn("median of 100 steps", finding)
+        self.assertNotIn("most of that", finding)
         return finding
 
     def test_slow_rank_is_found_by_its_annotated_steps(self):
@@ -97,6 +101,15 @@ class Heat(StepsTestCase):
             numbers = file["steps/step"][()].reshape(4, 100)
             self.assertEqual(numbers.tolist(), [list(range(100))] * 4)
             self.assertEqual(file["steps/compute_ns"].attrs["units"], "ns")
+
+    def test_the_steps_in_which_a_rank_is_slow_are_named(self):
+        slow = ("--slow-rank", 2, "--slow-factor", 64, "--slow-from", 30, "--slow-until", 49)
+        _, document = self.job(4, BUILD / "bin" / "heat2d", "--size", 768, "--steps", 100, *slow)
+        (finding,) = [f for f in document["findings"] if "most of that" in f]
+        self.assertRegex(finding, r"^rank 2 ")
+        first, last = re.search(r"; most of that in steps (\d+) to (\d+)", finding).groups()
+        self.assertGreaterEqual(int(first), 28)
+        self.assertLessEqual(int(last), 51)
 
     def test_slow_rank_is_found_without_annotations(self):
         _, document = self.job(4, BUILD / "bin" / "steps_plain_heat2d", *self.ARGUMENTS)

@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <map>
 #include <optional>
 
 #include "core/agent/staging.h"
+#include "core/agent/stuck.h"
 
 namespace aon::agent {
 namespace {
@@ -47,16 +50,16 @@ class DrainerTest : public testing::Test {
     return mapped_.back();
   }
   char* base(uint32_t process) { return static_cast<char*>(map_ring(process).base()); }
-  /// `count` full chunks of marks of the main thread. Returns the number of records.
-  uint64_t record(uint32_t process, uint32_t count) {
+  /// `count` full chunks of marks, of the main thread. Returns the number of records.
+  uint64_t record(uint32_t process, uint32_t count, uint16_t thread = kMainThreadSlot) {
     char* ring = base(process);
     const RingGeometry geometry = drainer_->geometry(process);
     reinterpret_cast<RingHeader*>(ring)->slots_used.store(kMainThreadSlot + 1);
-    auto& slot = reinterpret_cast<ThreadSlot*>(ring + geometry.slots_offset)[kMainThreadSlot];
+    auto& slot = reinterpret_cast<ThreadSlot*>(ring + geometry.slots_offset)[thread];
     for (uint32_t i = 0; i < count; ++i) {
       auto& chunk = *reinterpret_cast<ChunkHeader*>(ring + geometry.chunks_offset +
                                                     uint64_t{i} * kChunkBytes);
-      chunk.owner = stream_owner(kMainThreadSlot, 0);
+      chunk.owner = stream_owner(thread, 0);
       chunk.next = i + 1 < count ? i + 1 : kNoChunk;
       chunk.chunk_sequence = i;
       chunk.first_sequence = uint64_t{i} * kRecordsPerChunk;
@@ -295,6 +298,56 @@ TEST(InboxTest, keeps_the_latest_counts_and_counts_what_it_refuses) {
   inbox.define_counts({7, 1, 2, 0, 10});
   inbox.take(&taken, &refused);
   EXPECT_EQ(taken.size(), 1u);
+}
+
+/// A process that came at kBeginNs.
+class QuietProcess : public DrainerTest {
+ protected:
+  void SetUp() override {
+    DrainerTest::SetUp();
+    start(64u << 20);
+    drainer_->use_stuck(&stuck_);
+    ASSERT_TRUE(add_process(0));
+    state_.process(0).pid = getpid();
+    drainer_->drain(kBeginNs);
+  }
+  /// Whether its stack is asked for, for it has recorded nothing for kHangNs.
+  bool is_quiet_at(uint64_t now_ns) {
+    drainer_->report_open_calls(now_ns);
+    stuck_.work(clock::TickSource::kMonotonicRaw, now_ns);
+    std::vector<InboxDefinition> taken;
+    std::map<uint32_t, uint64_t> refused;
+    inbox_.take(&taken, &refused);
+    return std::any_of(taken.begin(), taken.end(), [](const InboxDefinition& one) {
+      StackDefinition stack{};
+      if (one.type != DefinitionType::kStack) return false;
+      std::memcpy(&stack, one.payload.data(), sizeof(stack));
+      return stack.quiet_ticks != 0;
+    });
+  }
+
+  static constexpr uint64_t kBeginNs = 1000;
+  StuckThreads stuck_{&inbox_};
+};
+
+TEST_F(QuietProcess, is_one_that_records_nothing) {
+  EXPECT_FALSE(is_quiet_at(kBeginNs + kHangNs - 1));
+  EXPECT_TRUE(is_quiet_at(kBeginNs + kHangNs));
+  EXPECT_FALSE(is_quiet_at(kBeginNs + 2 * kHangNs)) << "it is told once";
+}
+
+TEST_F(QuietProcess, is_one_that_makes_definitions_alone) {
+  const uint64_t made = record(0, 1, kDefinitionSlot);
+  drainer_->drain(kBeginNs + kHangNs / 2);
+  EXPECT_EQ(staged_count(), made) << "they were drained";
+  EXPECT_TRUE(is_quiet_at(kBeginNs + kHangNs)) << "idle threads of ours make definitions";
+}
+
+TEST_F(QuietProcess, is_none_that_records_an_event) {
+  record(0, 1);
+  drainer_->drain(kBeginNs + kHangNs / 2);
+  EXPECT_FALSE(is_quiet_at(kBeginNs + kHangNs));
+  EXPECT_TRUE(is_quiet_at(kBeginNs + kHangNs + kHangNs / 2));
 }
 
 /// A process that asked within MPI_Init and has not been seen since.

@@ -1,6 +1,7 @@
 // Who comes late to NCCL's operations, why, and which links are slow.
 
 #include "tests/unit/nccl/lateness_case.h"
+#include "tests/unit/steps/fake_meter.h"
 
 namespace aon::writers::nccl {
 namespace {
@@ -16,6 +17,44 @@ TEST_F(NcclLateness, shortest_on_the_gpu_came_last) {
     EXPECT_EQ(row.wait_ns, is_late ? 0u : 30u);
   }
   EXPECT_EQ(summary.unmatched_count + summary.untimed_count, 0u);
+}
+
+/// Three steps of each rank, a ms long, by rank.
+StepSummary three_steps() {
+  StepSummary steps;
+  for (uint32_t group = 0; group < 4; ++group) {
+    for (int64_t number = 0; number < 3; ++number) {
+      StepRow row{};
+      row.group = group;
+      row.number = number;
+      row.begin_ns = static_cast<uint64_t>(number) * 1'000'000;
+      row.part_ns[static_cast<size_t>(StepPart::kDuration)] = 1'000'000;
+      steps.rows.push_back(row);
+    }
+  }
+  return steps;
+}
+
+TEST_F(NcclLateness, is_of_the_step_in_which_the_operation_was_called) {
+  const test::FakeMeter meter(three_steps());
+  analysis_.use_steps(&meter);
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    const uint64_t gpu_ns = rank == 2 ? 100'000 : 130'000;
+    // Called in step 1, and begun by the GPU in step 2; of a graph only that the GPU was in step 0.
+    tell(rank, 5,
+         {.gpu_ns = gpu_ns, .queued_ns = 300'000, .launch_ns = 1'950'000, .start_ns = 1'900'000});
+    tell(rank, 6, {.gpu_ns = gpu_ns, .launch_ns = 0});
+    tell(rank, 7, {.gpu_ns = rank == 1 ? 129'000u : 130'000u});  // next to nothing
+    tell(rank, 8, {.gpu_ns = gpu_ns, .launch_ns = 5'000'000, .start_ns = 5'000'000});  // no step
+  }
+  std::vector<uint64_t> caused_ns(12, 0);
+  caused_ns[2 * 3 + 1] = caused_ns[2 * 3] = 90'000;
+  EXPECT_EQ(run().step_caused_ns, caused_ns);
+}
+
+TEST_F(NcclLateness, is_of_no_step_where_there_is_none) {
+  for (uint32_t rank = 0; rank < 4; ++rank) tell(rank, 5, {.gpu_ns = 100'000 + rank * 30'000});
+  EXPECT_TRUE(run().step_caused_ns.empty());
 }
 
 /// As of level api: what its kernel took, where CUPTI has seen it.

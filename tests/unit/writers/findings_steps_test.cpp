@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/profile/one_rank.h"
+#include "tests/unit/steps/fake_meter.h"
 #include "tests/unit/writers/shares.h"
 #include "writers/ledger/findings.h"
 
@@ -11,22 +12,6 @@ namespace {
 
 constexpr uint32_t kSend = 10;  // global; local 0
 constexpr uint64_t kSecond = 1'000'000'000;
-
-/// Tells the summary that a test wants.
-class FakeMeter final : public StepMeter {
- public:
-  explicit FakeMeter(StepSummary summary) : summary_(std::move(summary)) {}
-  const StepSummary* summary() const override { return &summary_; }
-  const std::vector<StepRow>& rows_so_far() const override { return summary_.rows; }
-  Status begin(const Model&) override { return {}; }
-  Status begin_location(const Location&) override { return {}; }
-  Status events(std::span<const Event>) override { return {}; }
-  Status end_location() override { return {}; }
-  Status finish(const Outcome&) override { return {}; }
-
- private:
-  StepSummary summary_;
-};
 
 /// 1000 steps of 5 ms in which rank 1 computes 4 ms and the other one 1 ms.
 StepLoop uneven_loop() {
@@ -56,7 +41,28 @@ class FindingsOfSteps : public testing::Test {
     StepSummary steps;
     steps.confidence = 0.6;
     steps.loops = std::move(loops);
-    const FakeMeter meter(std::move(steps));
+    return lines_of(std::move(steps));
+  }
+  /// Of a program that marks them: rank 1 computes longer from one to another.
+  static StepSummary marked(int64_t first, int64_t last) {
+    StepSummary steps;
+    steps.is_annotated = true;
+    steps.confidence = 1;
+    steps.loops = {uneven_loop()};
+    for (uint32_t group = 0; group < 2; ++group) {
+      for (int64_t i = 0; i < 1000; ++i) {
+        StepRow row{};
+        row.group = group;
+        row.number = i;
+        const bool is_slow = group == 1 && i >= first && i <= last;
+        row.part_ns[static_cast<size_t>(StepPart::kCompute)] = is_slow ? 4'000'000 : 1'000'000;
+        steps.rows.push_back(row);
+      }
+    }
+    return steps;
+  }
+  std::vector<std::string> lines_of(StepSummary steps) const {
+    const test::FakeMeter meter(std::move(steps));
     Findings findings(nullptr);
     findings.use_steps(&meter);
     test::run_whole({&findings}, model_, [](const Location&) {
@@ -85,6 +91,26 @@ TEST_F(FindingsOfSteps, a_slow_rank_is_told) {
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0].find("rank 1 computes 4.0 times as long as the median in each step"), 0u)
       << lines[0];
+}
+
+TEST_F(FindingsOfSteps, in_which_a_slow_rank_cost_most_are_named) {
+  const std::vector<std::string> lines = lines_of(marked(100, 699));
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_TRUE(lines[0].ends_with("wait for it; most of that in steps 100 to 639")) << lines[0];
+}
+
+TEST_F(FindingsOfSteps, of_a_rank_that_is_slow_all_along_are_not_named) {
+  const std::vector<std::string> lines = lines_of(marked(0, 999));
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_TRUE(lines[0].ends_with("wait for it")) << lines[0];
+}
+
+TEST_F(FindingsOfSteps, that_were_detected_have_numbers_that_mean_nothing) {
+  StepSummary steps = marked(100, 699);
+  steps.is_annotated = false;
+  const std::vector<std::string> lines = lines_of(std::move(steps));
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0].find("most of that"), std::string::npos) << lines[0];
 }
 
 TEST_F(FindingsOfSteps, one_that_costs_nobody_a_hundredth_is_not) {

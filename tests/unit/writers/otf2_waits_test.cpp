@@ -115,7 +115,7 @@ TEST_F(Otf2Waits, what_a_share_cannot_read_is_told) {
 
 /// More than fit in memory, and no folder for a file.
 TEST_F(Otf2Waits, what_cannot_be_kept_of_nccl_is_told) {
-  for (uint64_t sequence = 0; sequence < 40'000; ++sequence) {
+  for (uint64_t sequence = 0; sequence < 20'000; ++sequence) {
     for (uint32_t rank = 0; rank < 4; ++rank)
       tell(rank, sequence, {.gpu_ns = rank == 2 ? 1000u : 9000u});
   }
