@@ -200,7 +200,8 @@ std::string hidden_processes() {
   struct stat status {};
   if (stat("/proc/self/ns/pid", &status) == 0 && status.st_ino != kFirstNamespace)
     return "processes outside of this container are not seen";
-  if (access("/proc/1", F_OK) != 0) return "other users' processes are hidden (hidepid of /proc)";
+  if (access("/proc/1/status", R_OK) != 0)
+    return "other users' processes are hidden (hidepid of /proc)";
   return {};
 }
 

@@ -137,7 +137,7 @@ bool detect(Abi* out, const LoadedLibrary& library) {
   a.comm_self = address(find, "ompi_mpi_comm_self");
   a.comm_null = address(find, "ompi_mpi_comm_null");
   a.request_null = address(find, "ompi_request_null");
-  find_shared_requests(&a, library.find_own);
+  if (!find_shared_requests(&a, library.find_own)) a.request_shared_size = 0;
   a.datatype_null = address(find, "ompi_mpi_datatype_null");
   a.group_null = address(find, "ompi_mpi_group_null");
   a.window_null = address(find, "ompi_mpi_win_null");

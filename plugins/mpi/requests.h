@@ -22,6 +22,7 @@
 /// A request that Fortran has begun has the INTEGER as its handle here (request_of_fortran()), for
 /// to ask the library for C's costs more than the rest. The two languages meet in MPI_Request_f2c
 /// and MPI_Request_c2f: from then on it is known by C's. A call of Fortran is given one by either.
+/// Who converts by PMPI_Request_f2c what Fortran has begun, and completes it in C, is not followed.
 ///
 /// The table is bounded: what does not fit is not followed, counted (unfollowed_requests()) and
 /// said in the ledger. Its call is recorded all the same; its completion is not.

@@ -88,7 +88,7 @@ void Clocks::add_frequency(std::vector<double>* found_hz) const {
     return;
   }
   int cpu = -1;
-  const std::string text = system_->read_again("/proc/cpuinfo", kCpuinfoBytes).text;
+  const std::string text = system_->read("/proc/cpuinfo", kCpuinfoBytes).text;
   for (const std::string_view line : split(text, "\n")) {
     const size_t colon = line.find(':');
     if (colon == std::string_view::npos) continue;

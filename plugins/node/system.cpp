@@ -39,9 +39,9 @@ uint64_t clock_ns(clockid_t clock) {
 
 enum class Records { kShort, kAny };
 
-/// The kernel fills a page with as many whole records as fit. Where those of a file are as long as
-/// each other, or shorter than half a page, nothing follows where half of the page is left: asking
-/// for the end costs as much as the file, which the kernel writes anew for it.
+/// The kernel fills a page with as many whole records as fit. Where those of a file are short, or it
+/// is one record, nothing follows where half of the page is left: asking for the end costs as much
+/// as the file, which the kernel writes anew for it.
 File read_from_start(int fd, size_t max_bytes, Records records) {
   File file;
   char buffer[4096];
@@ -79,9 +79,11 @@ File System::read_again(const std::string& path, size_t max_bytes) const {
   int& fd = found->second;
   if (fd == kNotOpened) fd = open(path);
   if (fd >= 0) {
-    if (File file = read_from_start(fd, max_bytes, Records::kShort); file) return file;
+    File file = read_from_start(fd, max_bytes, Records::kShort);
+    if (file) return file;
     close(fd);  // what it belonged to is gone, and may come again
     fd = kNotOpened;
+    return file;
   }
   return read(path, max_bytes);
 }

@@ -36,8 +36,9 @@ class System {
   /// The first 64 KiB (`max_bytes`) of the file at an absolute path.
   virtual File read(const std::string& path, size_t max_bytes = kMaxFileBytes) const;
   /// The same of a file that is read again and again: from the second time on it stays open, unless
-  /// descriptors are scarce, and where half a page is left its end is not asked for. Each of these
-  /// saves half of what reading a file of /proc costs.
+  /// descriptors are scarce, and where half a page is left its end is not asked for (no file of
+  /// long records: mountinfo, maps, cpuinfo). Each of these saves half of what reading a file of
+  /// /proc costs. Of a network card that gets another name it stays the file.
   File read_again(const std::string& path, size_t max_bytes = kMaxFileBytes) const;
   /// A descriptor of that file, or -errno: -EMFILE where a quarter of all is in use, too.
   virtual int open(const std::string& path) const;

@@ -46,7 +46,8 @@ std::string steps_text(const StepSummary* steps, double lost_ns, CostsOf costs_o
   uint32_t most_loop = 0;
   const auto loop_count = std::min(kMaxLoops, static_cast<uint32_t>(steps->loops.size()));
   for (uint32_t loop = 0; loop < loop_count; ++loop) {
-    const std::optional<CostlySteps> found = find_costly_steps(costs_of(*steps, loop));
+    const std::optional<CostlySteps> found =
+        find_costly_steps(costs_of(*steps, loop), steps->step_count > steps->rows.size());
     if (!found || found->cost_ns < kLeastTold * lost_ns) continue;
     if (most && most->cost_ns >= found->cost_ns) continue;
     most = found;

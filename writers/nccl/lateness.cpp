@@ -161,7 +161,7 @@ Status LatenessAnalysis::add_part(const NcclOperation& operation) {
 }
 
 Status LatenessAnalysis::finish(const Outcome&) {
-  sort_steps();
+  if (!summary_.members.empty()) sort_steps();
   Result<SortedStore<Part>::Reader> reader = store_.read();
   if (!reader) return reader.error();
   std::vector<Part> parts;

@@ -23,8 +23,9 @@ std::vector<StepCost> in_order(std::vector<StepCost> costs) {
 }
 
 /// How many steps each of `steps` stands for.
-std::vector<double> weights_of(std::span<const StepCost> steps) {
+std::vector<double> weights_of(std::span<const StepCost> steps, bool is_part) {
   std::vector<double> weights(steps.size(), 1);
+  if (!is_part) return weights;
   for (size_t i = 0; i + 1 < steps.size(); ++i)
     weights[i] = static_cast<double>(steps[i + 1].number - steps[i].number);
   if (steps.size() > 1) weights.back() = weights[steps.size() - 2];
@@ -33,8 +34,8 @@ std::vector<double> weights_of(std::span<const StepCost> steps) {
 
 }  // namespace
 
-std::optional<CostlySteps> find_costly_steps(std::span<const StepCost> steps) {
-  const std::vector<double> weights = weights_of(steps);
+std::optional<CostlySteps> find_costly_steps(std::span<const StepCost> steps, bool is_part) {
+  const std::vector<double> weights = weights_of(steps, is_part);
   double all_ns = 0;
   double all_steps = 0;
   for (size_t i = 0; i < steps.size(); ++i) {

@@ -32,8 +32,9 @@ struct CostlySteps {
 };
 
 /// The fewest steps in a row that have kCostlyShare of the cost; nothing where that is more than
-/// kFewSteps of them. `steps` by number, each once.
-std::optional<CostlySteps> find_costly_steps(std::span<const StepCost> steps);
+/// kFewSteps of them. `steps` by number, each once. `is_part`: others were not kept; else numbers
+/// that are missing are those of no step.
+std::optional<CostlySteps> find_costly_steps(std::span<const StepCost> steps, bool is_part);
 
 /// How much longer `group` computed in its steps of `loop` than the median of the processes (of two
 /// the faster one); empty where numbers are not known.

@@ -161,10 +161,11 @@ void Collector::fail(const Event& event) {
                     event.time_ns});
   } else if (frame.call == Call::kStart) {
     frames_.back().refused = Refused::kUnknown;
+  } else if (frame.region < model_->regions.size() &&
+             profile::changes_object(model_->regions[frame.region].name)) {
+    context_->cut_function(group_->id, frame.region, event.time_ns);
   } else if (is_on_object(frame.call)) {
     context_->cut_objects(group_->id, event.time_ns);
-  } else if (frame.call == Call::kChange) {
-    context_->cut_function(group_->id, frame.region, event.time_ns);
   } else if (frame.call >= Call::kExchange) {
     cut(Hole::kFailure, event.time_ns);
   }

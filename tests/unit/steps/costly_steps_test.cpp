@@ -15,7 +15,7 @@ std::vector<StepCost> costs_of(int64_t count, int64_t first, int64_t last, uint6
 }
 
 TEST(CostlySteps, are_those_with_nearly_all_of_the_cost) {
-  const auto found = find_costly_steps(costs_of(1000, 120, 340, kMs, 0));
+  const auto found = find_costly_steps(costs_of(1000, 120, 340, kMs, 0), false);
   ASSERT_TRUE(found);
   EXPECT_NEAR(static_cast<double>(found->first), 120, 23);
   EXPECT_NEAR(static_cast<double>(found->last), 340, 23);
@@ -25,33 +25,42 @@ TEST(CostlySteps, are_those_with_nearly_all_of_the_cost) {
 }
 
 TEST(CostlySteps, are_found_in_noise) {
-  const auto found = find_costly_steps(costs_of(1000, 120, 340, 20 * kMs, kMs / 10));
+  const auto found = find_costly_steps(costs_of(1000, 120, 340, 20 * kMs, kMs / 10), false);
   ASSERT_TRUE(found);
   EXPECT_GE(found->first, 120);
   EXPECT_LE(found->last, 340);
 }
 
 TEST(CostlySteps, are_not_named_where_it_is_all_along) {
-  EXPECT_FALSE(find_costly_steps(costs_of(1000, 0, 999, kMs, 0)));
-  EXPECT_FALSE(find_costly_steps(costs_of(1000, 100, 990, kMs, 0)));
+  EXPECT_FALSE(find_costly_steps(costs_of(1000, 0, 999, kMs, 0), false));
+  EXPECT_FALSE(find_costly_steps(costs_of(1000, 100, 990, kMs, 0), false));
 }
 
 TEST(CostlySteps, are_not_named_where_they_are_at_both_ends) {
   std::vector<StepCost> costs = costs_of(1000, 0, 99, kMs, 0);
   for (size_t i = 900; i < 1000; ++i) costs[i].cost_ns = kMs;
-  EXPECT_FALSE(find_costly_steps(costs));
+  EXPECT_FALSE(find_costly_steps(costs, false));
 }
 
 TEST(CostlySteps, may_be_one) {
-  const auto found = find_costly_steps(costs_of(100, 17, 17, 5000 * kMs, 1));
+  const auto found = find_costly_steps(costs_of(100, 17, 17, 5000 * kMs, 1), false);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->first, 17);
   EXPECT_EQ(found->last, 17);
 }
 
 TEST(CostlySteps, are_none_without_cost_or_steps) {
-  EXPECT_FALSE(find_costly_steps(costs_of(100, 0, 0, 0, 0)));
-  EXPECT_FALSE(find_costly_steps({}));
+  EXPECT_FALSE(find_costly_steps(costs_of(100, 0, 0, 0, 0), false));
+  EXPECT_FALSE(find_costly_steps({}, false));
+}
+
+TEST(CostlySteps, missing_numbers_are_those_of_no_step) {
+  std::vector<StepCost> costs;  // 20 us in the last one before a gap
+  for (int64_t i = 0; i < 100; ++i) costs.push_back({i, i == 99 ? kMs / 50 : 0});
+  for (int64_t i = 5000; i < 5100; ++i) costs.push_back({i, i < 5040 ? kMs : 0});
+  const auto found = find_costly_steps(costs, false);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->first, 5000);
 }
 
 TEST(CostlySteps, that_were_kept_stand_for_those_that_were_not) {
@@ -59,7 +68,7 @@ TEST(CostlySteps, that_were_kept_stand_for_those_that_were_not) {
   for (int64_t i = 0; i < 100; ++i) costs.push_back({i, kMs});
   for (int64_t i = 100; i < 900; i += 10) costs.push_back({i, kMs});
   for (int64_t i = 900; i < 1000; ++i) costs.push_back({i, kMs});
-  EXPECT_FALSE(find_costly_steps(costs)) << "it is all along";
+  EXPECT_FALSE(find_costly_steps(costs, true)) << "it is all along";
 }
 
 /// Two processes with `count` steps each; the second one computes longer in some.
