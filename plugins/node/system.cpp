@@ -39,9 +39,9 @@ uint64_t clock_ns(clockid_t clock) {
 
 enum class Records { kShort, kAny };
 
-/// The kernel fills a page with as many whole records as fit. Where those of a file are short, or it
-/// is one record, nothing follows where half of the page is left: asking for the end costs as much
-/// as the file, which the kernel writes anew for it.
+/// The kernel fills a page with as many whole records as fit. Where those of a file are short, or
+/// it is one record, nothing follows where half of the page is left: asking for the end costs as
+/// much as the file, which the kernel writes anew for it.
 File read_from_start(int fd, size_t max_bytes, Records records) {
   File file;
   char buffer[4096];
