@@ -60,7 +60,8 @@ TEST(CostlySteps, missing_numbers_are_those_of_no_step) {
   for (int64_t i = 5000; i < 5100; ++i) costs.push_back({i, i < 5040 ? kMs : 0});
   const auto found = find_costly_steps(costs, false);
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->first, 5000);
+  EXPECT_GE(found->first, 5000);
+  EXPECT_LT(found->last, 5040);
 }
 
 TEST(CostlySteps, that_were_kept_stand_for_those_that_were_not) {
