@@ -42,7 +42,7 @@ std::optional<CostlySteps> find_costly_steps(std::span<const StepCost> steps, bo
     all_ns += static_cast<double>(steps[i].cost_ns) * weights[i];
     all_steps += weights[i];
   }
-  if (all_ns == 0) return std::nullopt;
+  if (all_ns == 0 || all_steps < kLeastSteps) return std::nullopt;
   double fewest = all_steps * kFewSteps;
   std::optional<CostlySteps> found;
   double run_ns = 0;

@@ -19,6 +19,7 @@ namespace aon::writers {
 
 constexpr double kCostlyShare = 0.9;  ///< of the cost is in the steps that are named
 constexpr double kFewSteps = 0.75;    ///< of all steps, at most, are named
+constexpr double kLeastSteps = 16;    ///< of fewer, chance makes some dearer than others
 
 struct StepCost {
   int64_t number;
@@ -32,8 +33,8 @@ struct CostlySteps {
 };
 
 /// The fewest steps in a row that have kCostlyShare of the cost; nothing where that is more than
-/// kFewSteps of them. `steps` by number, each once. `is_part`: others were not kept; else numbers
-/// that are missing are those of no step.
+/// kFewSteps of them, or there are fewer than kLeastSteps. `steps` by number, each once. `is_part`:
+/// others were not kept; else numbers that are missing are those of no step.
 std::optional<CostlySteps> find_costly_steps(std::span<const StepCost> steps, bool is_part);
 
 /// How much longer `group` computed in its steps of `loop` than the median of the processes (of two

@@ -54,6 +54,11 @@ TEST(CostlySteps, are_none_without_cost_or_steps) {
   EXPECT_FALSE(find_costly_steps({}, false));
 }
 
+TEST(CostlySteps, are_not_named_of_a_few) {
+  EXPECT_FALSE(find_costly_steps(costs_of(15, 2, 8, kMs, 0), false));
+  EXPECT_TRUE(find_costly_steps(costs_of(16, 2, 8, kMs, 0), false));
+}
+
 TEST(CostlySteps, missing_numbers_are_those_of_no_step) {
   std::vector<StepCost> costs;  // 1 us in the last one before a gap
   for (int64_t i = 0; i < 100; ++i) costs.push_back({i, i == 99 ? kMs / 1000 : 0});
