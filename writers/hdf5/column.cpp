@@ -9,6 +9,21 @@
 
 namespace aon::writers::hdf5 {
 
+namespace {
+
+/// How `rows` texts are handed over. HDF5 converts them in buffers of 1 MiB otherwise, which it
+/// makes and fills with zeros at each write.
+Handle text_transfer(hsize_t rows) {
+  constexpr hsize_t kMostBytes = 1 << 20;  // HDF5's own
+  const hsize_t bytes = rows * std::max(sizeof(char*), sizeof(hvl_t));
+  Handle transfer(checked(H5Pcreate(H5P_DATASET_XFER), "data transfer"));
+  checked(H5Pset_buffer(transfer.get(), std::min(bytes, kMostBytes), nullptr, nullptr),
+          "data transfer");
+  return transfer;
+}
+
+}  // namespace
+
 constexpr unsigned kDeflateLevel = 1;  // higher levels cost twice the time for 5 % of the size
 
 template <>
@@ -113,8 +128,10 @@ void Dataset::write(hid_t memory_type, const void* data, hsize_t first, hsize_t 
   checked(H5Sselect_hyperslab(file_space.get(), H5S_SELECT_SET, start, nullptr, count, nullptr),
           "data space");
   const Handle memory_space(checked(H5Screate_simple(rank, count, nullptr), "data space"));
-  checked(H5Dwrite(dataset_.get(), memory_type, memory_space.get(), file_space.get(), H5P_DEFAULT,
-                   data),
+  const Handle transfer =
+      H5Tis_variable_str(file_type_) > 0 ? text_transfer(rows * width_) : Handle();
+  checked(H5Dwrite(dataset_.get(), memory_type, memory_space.get(), file_space.get(),
+                   transfer.is_open() ? transfer.get() : H5P_DEFAULT, data),
           "cannot write a column");
 }
 

@@ -183,13 +183,14 @@ class KilledFinalize(FaultCase):
             self.assertEqual(self.profile_count(rank), self.CALLS, when)
         readers.otf2_print(self, self.output)
 
-    def kill_at_every_step(self, times, *options):
-        """Each step `times` times; after the first one the directory has an archive already."""
-        for step in range(1, 1000):
+    def kill_at_steps(self, stride, twice, *options):
+        """Every `stride`-th step; those that `twice` divides two times, where the second time the
+        directory has an archive already."""
+        for step in range(1, 1000, stride):
             self.renew()
             variables = environment(LD_PRELOAD=BUILD / "lib" / "libfault_die_at.so",
                                     AON_TEST_DIE_AT=step)
-            for time_number in range(times):
+            for time_number in range(2 if step % twice == 0 else 1):
                 process = run(["aon", "finalize", "--quiet", *options, self.output], env=variables)
                 if process.returncode == 0:
                     print(f"killed at {step - 1} steps", file=sys.stderr)
@@ -201,19 +202,19 @@ class KilledFinalize(FaultCase):
 
     @unittest.skipIf(IS_SANITIZED, "the sanitizer's runtime must come first in LD_PRELOAD")
     def test_at_every_change_of_the_directory(self):
-        self.kill_at_every_step(2)
+        self.kill_at_steps(1, 5)
 
     @unittest.skipIf(IS_SANITIZED, "the sanitizer's runtime must come first in LD_PRELOAD")
     def test_at_every_change_of_the_directory_while_the_spool_is_dropped(self):
         self.expected = [name for name in self.expected if not name.startswith("spool")]
-        self.kill_at_every_step(1, "--drop-spool")
+        self.kill_at_steps(3, 7, "--drop-spool")
 
     @unittest.skipIf(IS_SANITIZED, "the sanitizer's runtime must come first in LD_PRELOAD")
     def test_who_waits_is_told_of_an_archive_with_its_summary(self):
         """An agent takes the archive for complete when its node's mark has gone."""
         mark = self.output / "agents" / "n9.done"
         told = 0
-        for step in range(1, 1000):
+        for step in range(1, 1000, 2):
             self.renew()
             mark.parent.mkdir(exist_ok=True)
             mark.write_text("n9 1 1\n", encoding="utf-8")

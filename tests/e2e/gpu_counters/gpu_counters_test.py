@@ -91,10 +91,11 @@ class Counters(CountersCase):
             self.assertGreater(cost["helper-memory"][-1], 1 << 20)
 
     def test_a_gpu_that_no_process_may_see_is_named(self):
-        """The second of two; the program is one that registers as a process of the job."""
+        """The second of two; the program is one that registers as a process of the job, and goes on
+        for longer than a sanitized helper takes to begin beside others."""
         options = ("--gpu-counters", "core", "--sampling", "0")
-        self.assert_exit(profile(1, self.output, BUILD / "bin" / "heat2d", "--size", "256",
-                                 "--steps", "400", options=options,
+        self.assert_exit(profile(1, self.output, BUILD / "bin" / "fault_worker", "pace",
+                                 self.folder, "6", options=options,
                                  env=self.environment(FAKE_PM_GPUS=2, CUDA_VISIBLE_DEVICES=0)))
         self.finish()
         hidden = "is hidden from all processes of this job"
