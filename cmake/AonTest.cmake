@@ -21,7 +21,10 @@ function(aon_unit_test part)
                        PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 120 PROCESSORS 2)
 endfunction()
 
-# Ranks of Open MPI that wait leave their core to other tests: those of MPI take a fifth less time. Benches do not run so.
+# Ranks of Open MPI that wait leave their core to other tests: those of MPI take a fifth less time. It loads no parts for
+# networks, and no shared memory for what it knows of the job: a start takes a quarter less. Benches do not run so.
+set(aon_open_mpi "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_mpi_yield_when_idle=1")
+string(APPEND aon_open_mpi ";OMPI_MCA_pml=ob1;OMPI_MCA_btl=self,vader,tcp;PMIX_MCA_gds=hash")
 function(aon_script_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "COMMAND;LABELS" ${ARGN})
   if(NOT arg_TIMEOUT)
@@ -29,5 +32,5 @@ function(aon_script_test name)
   endif()
   add_test(NAME ${name} COMMAND ${arg_COMMAND})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77
-                       ENVIRONMENT "AON_BUILD=${PROJECT_BINARY_DIR};AON_SOURCE=${PROJECT_SOURCE_DIR};OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_mpi_yield_when_idle=1")
+                       ENVIRONMENT "AON_BUILD=${PROJECT_BINARY_DIR};AON_SOURCE=${PROJECT_SOURCE_DIR};${aon_open_mpi}")
 endfunction()

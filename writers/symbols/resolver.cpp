@@ -142,7 +142,7 @@ class ReplyReader {
   uint64_t left_bytes_;
   Answer* answer_;
   std::vector<std::string_view> texts_;
-  std::vector<char> buffer_ = std::vector<char>(1 << 18);
+  std::vector<char> buffer_ = std::vector<char>(1 << 16);
   size_t at_ = 0;
   size_t end_ = 0;
 };

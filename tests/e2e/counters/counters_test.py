@@ -73,7 +73,7 @@ class WithoutPmu(TestCase):
         if has_pmu():
             self.skipTest("this machine has a PMU")
         output = self.folder / "out"
-        heat = [HEAT, "--size", "32", "--steps", "5"]
+        heat = [HEAT, "--size", "256", "--steps", "10000"]  # longer than a busy agent takes to come
         done = profile(1, output, *heat, options=["--events", HARDWARE])
         self.assert_exit(done)
         document = ledger(output)

@@ -68,9 +68,9 @@ class Restarts(FaultCase):
         self.assert_all_go_on(document)
         with h5py.File(self.output / "profile.h5") as file:
             cpu_s = int(file["ranks/cpu_time_ns"][0]) / 1e9
-        # Missing: MPI's own start, and what a tick and a restart take, each time. The CPU time
-        # itself is read ten times a second.
-        self.assertGreater(values[-1] / 1e9, 0.7 * cpu_s)
+        # Missing: MPI's own start, and what a tick and a restart take, each time, of a sanitized
+        # worker beside others half a second. The CPU time itself is read ten times a second.
+        self.assertGreater(values[-1] / 1e9, 0.5 * cpu_s)
         self.assertLess(values[-1] / 1e9, cpu_s + 0.5)
 
 

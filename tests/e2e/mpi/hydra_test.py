@@ -62,9 +62,10 @@ class Hydra(TestCase):
 
     def test_more_ranks_than_cpus_are_sampled_once_their_sessions_have_begun(self):
         count = len(os.sched_getaffinity(0)) + 1
-        slow = f"LD_PRELOAD={PROGRAMS / 'libslow_session.so'}"
-        self.assert_exit(self.launch("-n", count, "env", slow, "aon-run", *UNBOUNDED, "--sampling",
-                                     997, PROGRAMS / "session_start", timeout_s=60))  # fmt: skip
+        slow = [f"LD_PRELOAD={PROGRAMS / 'libslow_session.so'}",
+                "ASAN_OPTIONS=verify_asan_link_order=0"]  # of a sanitized aon-run
+        self.assert_exit(self.launch("-n", count, "env", *slow, "aon-run", *UNBOUNDED,
+                                     "--sampling", 997, PROGRAMS / "session_start", timeout_s=60))
         (output,) = self.outputs(1)
         sampling = self.assert_ranks(output, count)["nodes"][0]["providers"]["sampling"]
         if sampling["state"] == "off":
