@@ -50,6 +50,7 @@ class ContextReader {
   std::span<const BlockEntry> blocks_;
   std::vector<LossDefinition> known_;  ///< by first_sequence
   uint64_t committed_ = 0;             ///< counted records of the stream, as the agent knows them
+  uint64_t told_end_ = 0;  ///< the same, of the blocks so far, those that cannot be read as well
   uint64_t attach_ticks_ = 0;
   uint64_t exit_ticks_ = 0;
 
@@ -140,6 +141,9 @@ Result<bool> ContextReader::open_block() {
     if (is_duplicate(block)) continue;
     const Result<IndexedBlockReader::Opened> opened = reader_.open(block);
     if (!opened) return opened.error();
+    if (*opened != IndexedBlockReader::Opened::kGone) {
+      told_end_ = std::max(told_end_, block.first_sequence + block.counted_count);
+    }
     if (*opened != IndexedBlockReader::Opened::kYes) {
       losses_.damaged_blocks += *opened == IndexedBlockReader::Opened::kDamaged ? 1 : 0;
       resync_next_ = true;
@@ -191,7 +195,8 @@ Result<bool> ContextReader::fill() {
     if (!opened) return opened.error();
     if (!*opened) {
       const uint64_t tail_ticks = std::max({last_ticks_, attach_ticks_, exit_ticks_});
-      if (!tail_done_ && committed_ > sequence_) note_gap(committed_, tail_ticks);
+      const uint64_t end = std::max(committed_, told_end_);
+      if (!tail_done_ && end > sequence_) note_gap(end, tail_ticks);
       // No record says any more what is open.
       for (Record& lost : std::span(batch_).first(count_)) {
         lost.head.a32 = pack_lost_regions(kAllRegions, 0);

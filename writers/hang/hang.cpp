@@ -47,6 +47,8 @@ Status HangFinder::begin(const Model& model) {
   progress_.resize(model.groups.size());
   report_.last_ns.resize(model.groups.size());
   report_.has_finalized.resize(model.groups.size());
+  for (const Group& group : model.groups)
+    progress_[group.id].has_hole = is_end_unknown(model, group);
   for (const GlobalRegion& region : model.regions) {
     const bool is_mpi = region.paradigm == Paradigm::kMpi;
     region_calls_.push_back(!is_mpi                             ? Call::kOther

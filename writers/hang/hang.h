@@ -11,8 +11,8 @@
 /// | finished more than the number                               | passed        |
 /// | finished as many or fewer, and is not in the call           | absent        |
 /// | has a hole in its records (a loss, an eviction, a failed    | unknown       |
-/// | call, MPI_Pcontrol, two threads on the communicator), or    |               |
-/// | nothing of it was recorded                                  |               |
+/// | call, MPI_Pcontrol, two threads on the communicator, no end |               |
+/// | in damaged definitions), or nothing of it was recorded      |               |
 ///
 /// A process in MPI_Wait or MPI_Waitall that has the requests of collectives in flight, and no
 /// others, is in the one of them that somebody has not started; who has is "started", not absent.

@@ -30,10 +30,18 @@ uint32_t region_named(const Model& model, const char* name) {
 
 }  // namespace
 
+bool is_end_unknown(const Model& model, const Group& group) {
+  return model.job != nullptr && model.job->has_damaged_definitions && group.process != nullptr &&
+         !group.process->exit;
+}
+
 void NcclHangFinder::begin(const Model& model, uint64_t now_ns) {
   model_ = &model;
   now_ns_ = now_ns;
   hole_end_ns_.resize(model.groups.size());
+  for (const Group& group : model.groups) {
+    if (is_end_unknown(model, group)) hole_end_ns_[group.id] = UINT64_MAX;
+  }
   done_ns_.resize(model.groups.size());
   send_ = region_named(model, "ncclSend");
   receive_ = region_named(model, "ncclRecv");

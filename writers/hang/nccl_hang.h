@@ -10,9 +10,10 @@
 /// | may have come to it in a hole of its records, or nothing | unknown         |
 /// | of it was recorded                                       |                 |
 ///
-/// Holes are lost records, pauses (MPI_Pcontrol) and calls of the communicator that are missing
-/// among those told. A member has not come to an operation for certain when it has told an earlier
-/// one of that function after its last hole; what was in flight before a hole may be over.
+/// Holes are lost records, pauses (MPI_Pcontrol), calls of the communicator that are missing among
+/// those told, and the end of a process that damaged definitions do not tell. A member has not come
+/// to an operation for certain when it has told an earlier one of that function after its last
+/// hole; what was in flight before a hole may be over.
 ///
 /// Members match by communicator, function and NCCL's own sequence number, transfers by the pair
 /// and its count. Of what a member has in flight on a communicator the oldest one counts: the
@@ -121,6 +122,10 @@ struct NcclHangReport {
   std::vector<NcclDisagreement> disagreements;  ///< that no hang tells
   uint64_t left_out_count = 0;                  ///< hangs beyond kMaxHangs
 };
+
+/// Definitions are damaged, and the end of the process is not among them: nothing says whether what
+/// is there of its records is all.
+bool is_end_unknown(const Model& model, const Group& group);
 
 class NcclHangFinder {
  public:

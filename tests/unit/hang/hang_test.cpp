@@ -10,9 +10,11 @@
 namespace aon::writers {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 using test::Job;
 using test::kAllreduce;
@@ -66,6 +68,15 @@ TEST(Hang, two_shares_say_what_one_process_says) {
   whole.push_back(job.finding());
   EXPECT_GT(whole.size(), 4u);
   EXPECT_EQ(job.combined_lines(), whole);
+}
+
+TEST(Hang, of_damaged_definitions_whose_end_they_lack_is_unknown) {
+  Job job(3);
+  for (uint32_t rank = 0; rank < 3; ++rank) job.finish(rank, 20 * kSecond);
+  job.open(0, 30 * kSecond, kBarrier).damage_definitions().end(0).end(1);
+  const std::vector<std::string> lines = job.lines();
+  EXPECT_THAT(lines, Contains(HasSubstr("rank 1 on n1 (pid 101) did not arrive")));
+  EXPECT_THAT(lines, Not(Contains(HasSubstr("rank 2"))));
 }
 
 TEST(Hang, damage_of_what_a_share_tells_is_harmless) {

@@ -68,6 +68,14 @@ class Job {
     processes_[rank].counts[{1, region}] = call_count;
     return *this;
   }
+  Job& end(uint32_t rank) {
+    processes_[rank].exit.emplace();
+    return *this;
+  }
+  Job& damage_definitions() {
+    job_.has_damaged_definitions = true;
+    return *this;
+  }
   Job& name(uint32_t region, const char* name) {
     model_.regions[10 - region].name = name;
     return *this;

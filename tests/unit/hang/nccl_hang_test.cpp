@@ -53,6 +53,18 @@ TEST_F(NcclHangs, shares_know_of_holes_and_levels) {
   expect_same_of_shares();
 }
 
+TEST_F(NcclHangs, of_damaged_definitions_whose_end_they_lack_is_unknown) {
+  for (uint32_t rank : {0, 1, 2}) finished(rank, {});
+  in_flight(0, {.sequence = 1, .call = 1});
+  quiet(0);
+  job_.has_damaged_definitions = true;
+  for (uint32_t rank : {0, 1}) processes_[rank].exit.emplace();
+  const auto& hangs = run();
+  ASSERT_EQ(hangs.size(), 1u);
+  EXPECT_THAT(hangs[0].absent, ElementsAre(member(1)));
+  EXPECT_EQ(hangs[0].unknown_count, 1u);
+}
+
 TEST_F(NcclHangs, damage_of_what_a_share_tells_is_harmless) {
   finished(0, {});
   in_flight(0, {.sequence = 1, .call = 1, .time_ns = kEnd - 61 * kSecond});

@@ -182,6 +182,22 @@ TEST_F(Stream, damaged_block_is_a_counted_loss_with_its_time) {
   EXPECT_TRUE(all.in_order);
 }
 
+TEST_F(Stream, damaged_last_block_is_a_loss_also_without_a_final_count) {
+  test::StreamWriter writer(kProcess, kSlot);
+  Bytes file;
+  writer.append_block(spans(0, 1000), 0, &file);
+  const size_t damaged_at = file.size() + kBlockPrefixBytes + 60;
+  writer.append_block(spans(1000, 700), 1, &file);
+  file[damaged_at] ^= 0xff;
+  write(0, file);
+  const Replay all = replay();
+  EXPECT_EQ(all.ids.size(), 1000u);
+  ASSERT_EQ(all.lost.size(), 1u);
+  EXPECT_EQ(all.lost[0].head.a64, 700u);
+  EXPECT_EQ(all.losses.damaged_blocks, 1u);
+  EXPECT_TRUE(all.in_order);
+}
+
 TEST_F(Stream, evicted_segment_has_the_reason_that_the_agent_wrote) {
   test::StreamWriter writer(kProcess, kSlot);
   Bytes evicted;
