@@ -84,8 +84,8 @@ class Training(OnHosts):
         findings = self.train("FAKE_NCCL_LATE=6:0:host,13:0:host")
         named = (r"rank (6 on n2|13 on n4) came last together with others to \d+ of \d+ operations "
                  r"of NCCL: the other GPUs waited \S+ m?s for it \(its share\), .* in "
-                 r"ncclAllReduce; its host was late, .*; as long for rank (6|13)")  # fmt: skip
-        self.assertRegex(findings, named)
+                 r"ncclAllReduce; .*its host was late, .*; as long for rank (6|13)")  # fmt: skip
+        self.assertRegex(findings, named)  # where others use the CPUs, not of all of it
         with h5py.File(self.output / "profile.h5") as file:
             names = [n.decode() for n in file["regions/name"][()]]
             nodes = [n.decode() for n in file["nodes/name"][()]]

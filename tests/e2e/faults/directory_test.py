@@ -183,7 +183,7 @@ class KilledFinalize(FaultCase):
             self.assertEqual(self.profile_count(rank), self.CALLS, when)
         readers.otf2_print(self, self.output)
 
-    def kill_at_steps(self, stride, twice, *options):
+    def kill_at_steps(self, stride, *options, twice=1000):
         """Every `stride`-th step; those that `twice` divides two times, where the second time the
         directory has an archive already."""
         for step in range(1, 1000, stride):
@@ -201,20 +201,20 @@ class KilledFinalize(FaultCase):
         self.fail("it never came to its end")
 
     @unittest.skipIf(IS_SANITIZED, "the sanitizer's runtime must come first in LD_PRELOAD")
-    def test_at_every_change_of_the_directory(self):
-        self.kill_at_steps(1, 5)
+    def test_at_changes_of_the_directory(self):
+        self.kill_at_steps(2, twice=5)
 
     @unittest.skipIf(IS_SANITIZED, "the sanitizer's runtime must come first in LD_PRELOAD")
-    def test_at_every_change_of_the_directory_while_the_spool_is_dropped(self):
+    def test_at_changes_of_the_directory_while_the_spool_is_dropped(self):
         self.expected = [name for name in self.expected if not name.startswith("spool")]
-        self.kill_at_steps(3, 7, "--drop-spool")
+        self.kill_at_steps(3, "--drop-spool")
 
     @unittest.skipIf(IS_SANITIZED, "the sanitizer's runtime must come first in LD_PRELOAD")
     def test_who_waits_is_told_of_an_archive_with_its_summary(self):
         """An agent takes the archive for complete when its node's mark has gone."""
         mark = self.output / "agents" / "n9.done"
         told = 0
-        for step in range(1, 1000, 2):
+        for step in range(1, 1000, 3):
             self.renew()
             mark.parent.mkdir(exist_ok=True)
             mark.write_text("n9 1 1\n", encoding="utf-8")
