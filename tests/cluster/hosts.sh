@@ -122,7 +122,7 @@ up() { # DIR N [SHARED]...
     --kill-child -- "$self" __fabric "$dir" "$n" </dev/null >"$dir/fabric.log" 2>&1 &
   starter=$!
   echo $starter >"$dir/starter.pid"
-  for ((i = 0; i < 2000; i++)); do
+  for ((i = 0; i < 5500; i++)); do
     [[ -e $dir/ready ]] && break
     kill -0 $starter 2>/dev/null || die "$(cat "$dir/fabric.log")"
     pause 0.01
@@ -157,7 +157,7 @@ kill_host() { # DIR HOST: in the fabric
   local wanted entry pids
   exec {wanted}<"/proc/$(cat "$1/$2/pid")/ns/net"  # stays the same when its processes have gone
   ip link set "v${2#n}" down
-  for ((i = 0; i < 200; i++)); do  # what it waits for may be a disk
+  for ((i = 0; i < 3000; i++)); do  # what it waits for may be a disk
     pids=()
     for entry in /proc/[0-9]*; do
       [[ ! $entry/ns/net -ef /proc/self/fd/$wanted ]] || pids+=("${entry#/proc/}")
@@ -171,7 +171,7 @@ kill_host() { # DIR HOST: in the fabric
 
 down() { # DIR: the death of the fabric's first process is that of all others
   kill -KILL "$(cat "$1/fabric.pid")" 2>/dev/null || true
-  for ((i = 0; i < 300; i++)); do
+  for ((i = 0; i < 3000; i++)); do
     kill -0 "$(cat "$1/starter.pid")" 2>/dev/null || break
     pause 0.01
   done

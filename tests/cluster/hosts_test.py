@@ -7,6 +7,7 @@ which all hosts share, holds every rank.
 import concurrent.futures
 import socket
 import subprocess
+import sys
 import unittest
 
 import cluster
@@ -79,13 +80,13 @@ class Launches(OnHosts):
         self.assertNotEqual(done.returncode, 0)
 
     def launch_again(self, *words):
-        """Tried again where hydra hangs."""
-        for _ in range(3 if MPI == "mpich" else 1):
+        """Tried once more where hydra hangs."""
+        if MPI == "mpich":
             try:
                 return self.launch(*words, timeout_s=60)
             except subprocess.TimeoutExpired as error:
-                hung = error
-        raise hung
+                print(f"hydra hung, tried again: {error}", file=sys.stderr)
+        return self.launch(*words)
 
 
 @unittest.skipIf(MPI != "openmpi", "mpi4py here is Open MPI's")

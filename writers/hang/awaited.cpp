@@ -72,6 +72,7 @@ void HangFinder::add_request(const Event& event) {
 bool HangFinder::may_be_judged(const OpenCall& call) const {
   const Progress& progress = progress_[call.group];
   if (progress.has_hole || progress.has_unknown_requests || progress.pending.has_io()) return false;
+  if (is_end_unknown(*model_, model_->groups[call.group])) return false;
   if (call.region >= model_->regions.size()) return false;
   const std::string& name = model_->regions[call.region].name;
   return name == "MPI_Wait" || name == "MPI_Waitall";
@@ -84,7 +85,9 @@ bool HangFinder::is_behind(const PendingCollective& collective, Least* least) co
     for (const int64_t member : model_->communicators[collective.communicator].members) {
       if (member < 0 || static_cast<size_t>(member) >= progress_.size()) continue;
       const auto group = static_cast<uint32_t>(member);
-      if (!progress_[group].has_hole && model_->groups[group].process != nullptr) visit(group);
+      const Group& its = model_->groups[group];
+      const bool is_whole = !progress_[group].has_hole && !is_end_unknown(*model_, its);
+      if (is_whole && its.process != nullptr) visit(group);
     }
   };
   if (collective.instance == 0) {
@@ -194,7 +197,8 @@ std::optional<uint32_t> HangFinder::debtor(uint32_t group, const PendingMessage&
   if (!other) return std::nullopt;
   const Progress& its = progress_[*other];
   const bool is_known = model_->groups[*other].process != nullptr && !its.has_hole &&
-                        !its.has_open_message && *other != group;
+                        !is_end_unknown(*model_, model_->groups[*other]) && !its.has_open_message &&
+                        *other != group;
   const Ranks& ranks = ranks_in(message.communicator);
   const auto own = ranks.find(group);
   if (!is_known || own == ranks.end()) return std::nullopt;

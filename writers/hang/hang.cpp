@@ -47,8 +47,6 @@ Status HangFinder::begin(const Model& model) {
   progress_.resize(model.groups.size());
   report_.last_ns.resize(model.groups.size());
   report_.has_finalized.resize(model.groups.size());
-  for (const Group& group : model.groups)
-    progress_[group.id].has_hole = is_end_unknown(model, group);
   for (const GlobalRegion& region : model.regions) {
     const bool is_mpi = region.paradigm == Paradigm::kMpi;
     region_calls_.push_back(!is_mpi                             ? Call::kOther
@@ -328,14 +326,15 @@ void HangFinder::add_hang(uint32_t communicator, const Which& which,
                           model_->groups[static_cast<size_t>(member)].process != nullptr;
     const auto group = static_cast<uint32_t>(member);
     if (is_known && in_call.count(group) != 0) continue;
+    const bool is_cut = is_known && is_end_unknown(*model_, model_->groups[group]);
     const Presence presence =
         is_known ? presence_of(group, communicator, which) : Presence::kUnknown;
     if (presence == Presence::kPassed) {
       hang.passed.push_back(group);
     } else if (presence == Presence::kStarted) {
       hang.started.push_back(group);
-    } else if (presence == Presence::kAbsent ||
-               (is_known && !is_told && in_any.count(group) == 0)) {
+    } else if (!is_cut && (presence == Presence::kAbsent ||
+                           (is_known && !is_told && in_any.count(group) == 0))) {
       hang.absent.push_back(group);
     } else {
       ++hang.unknown_count;

@@ -21,9 +21,9 @@
 /// than one thread of a process calls MPI or it uses one-sided communication.
 ///
 /// Callers whose own number is not known make one hang without number; there a member that is in no
-/// collective of the communicator is absent if anything is known of it. Neighbourhood collectives
-/// and those that make or free communicators, windows or files are not called by all members
-/// alike: they are open calls and no hangs.
+/// collective of the communicator is absent if anything is known of it, its end included where
+/// definitions are damaged. Neighbourhood collectives and those that make or free communicators,
+/// windows or files are not called by all members alike: they are open calls and no hangs.
 /// Thread: one.   Cost: a few ns per event; memory per process and communicator, and per process
 /// and whom it exchanges messages with.
 #pragma once

@@ -4,7 +4,7 @@ import os
 import random
 import unittest
 
-from fault_test import FaultCase, run
+from fault_test import FaultCase, agent_pids, run, wait_until
 
 CALLS = 60_000
 
@@ -15,6 +15,8 @@ class Damaged(FaultCase):
         process = run(["mpirun", "-n", 2, "aon-run", "-o", self.output, "--no-assemble",
                        "--memory", "64MiB", *self.worker("calls", CALLS)])
         self.assert_exit(process)
+        # Until then it writes.
+        wait_until(lambda: not agent_pids(self.output), 60, what="the agent's end")
         self.segments = sorted(
             (p for p in (self.output / "spool").rglob("p*.aon") if p.stat().st_size > 4096),
             key=lambda path: path.stat().st_size)

@@ -69,8 +69,8 @@ class Restarts(FaultCase):
         with h5py.File(self.output / "profile.h5") as file:
             cpu_s = int(file["ranks/cpu_time_ns"][0]) / 1e9
         # Missing: MPI's own start, and what a tick and a restart take, each time, of a sanitized
-        # worker beside others half a second. The CPU time itself is read ten times a second.
-        self.assertGreater(values[-1] / 1e9, 0.5 * cpu_s)
+        # worker beside others a second. The CPU time itself is read ten times a second.
+        self.assertGreater(values[-1] / 1e9, 0.25 * cpu_s)
         self.assertLess(values[-1] / 1e9, cpu_s + 0.5)
 
 

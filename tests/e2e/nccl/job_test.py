@@ -133,7 +133,7 @@ class Job(PluginTestCase):
         self.assertTrue(math.isnan(histograms[0]["busbw"]))
 
     def test_times_that_nccl_has_overwritten_are_not_told(self):
-        output = self.job("late_proxy", 5, 200, ranks=1)
+        output = self.job("late_proxy", 5, 200, ranks=1, options=("--budget", "100"))
         _, _, operations, (histogram,) = self.tables(output)
         self.assertEqual([o["call"] for o in operations], list(range(200)))
         for row in operations:

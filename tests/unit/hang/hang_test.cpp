@@ -79,6 +79,16 @@ TEST(Hang, of_damaged_definitions_whose_end_they_lack_is_unknown) {
   EXPECT_THAT(lines, Not(Contains(HasSubstr("rank 2"))));
 }
 
+TEST(Hang, of_damaged_definitions_without_any_end_nobody_is_accused) {
+  Job job(3);
+  for (uint32_t rank = 0; rank < 3; ++rank) job.finish(rank, 20 * kSecond);
+  job.open(0, 30 * kSecond, kBarrier).damage_definitions();
+  EXPECT_THAT(job.lines(),
+              ElementsAre("collective 2 of MPI_COMM_WORLD (3 members) does not end, for 70 s",
+                          "  in MPI_Barrier: 0", HasSubstr("of 2 members it is not known")));
+  EXPECT_THAT(job.finding(), Not(HasSubstr("rank 1")));
+}
+
 TEST(Hang, damage_of_what_a_share_tells_is_harmless) {
   Job job(2);
   job.finish(0, 20 * kSecond).finish(1, 20 * kSecond).open(0, 30 * kSecond, kBarrier);
