@@ -4,7 +4,7 @@ import os
 import random
 import unittest
 
-from fault_test import FaultCase, agent_pids, run, wait_until
+from fault_test import IS_SANITIZED, FaultCase, agent_pids, run, wait_until
 
 CALLS = 60_000
 
@@ -35,11 +35,17 @@ class Damaged(FaultCase):
             self.assertEqual(entry["spooled"] + entry["lost"], CALLS + 2)
         return document
 
+    def damaged(self, losses):
+        """Beside those only what found no room beside a sanitized agent that gets no CPU."""
+        others = {loss["reason"] for loss in losses if loss["reason"] != "damaged"}
+        self.assertLessEqual(others, {"pool full"} if IS_SANITIZED else set())
+        return [loss for loss in losses if loss["reason"] == "damaged"]
+
     def lost(self, document):
-        self.assertEqual({loss["reason"] for loss in document["losses"]}, {"damaged"})
-        ranks = {loss["rank"] for loss in document["losses"]}
+        damaged = self.damaged(document["losses"])
+        ranks = {loss["rank"] for loss in damaged}
         self.assertEqual(len(ranks), 1, "the other rank has lost nothing")
-        lost = sum(loss["count"] for loss in document["losses"])
+        lost = sum(loss["count"] for loss in damaged)
         self.assertLess(lost, CALLS, "the rest of the rank is there")
         return lost
 
@@ -49,8 +55,8 @@ class Damaged(FaultCase):
 
     def test_cut_inside_the_last_block(self):
         document = self.harm(lambda data: data[:-1])
-        lost = document["losses"] + document["lost_samples"]  # whichever the block had
-        self.assertEqual({loss["reason"] for loss in lost}, {"damaged"})
+        # Whichever the block had.
+        self.assertTrue(self.damaged(document["losses"]) + self.damaged(document["lost_samples"]))
 
     def test_one_flipped_bit(self):
         def flip(data):
