@@ -14,7 +14,7 @@ import tempfile
 import unittest
 
 LOOKUP, MADE = sys.argv[1], pathlib.Path(sys.argv[2])
-COUNT = int(sys.argv[3]) if len(sys.argv) > 3 else 50
+COUNT = int(sys.argv[3]) if len(sys.argv) > 3 else 150
 PROGRAMS = ("cpp_dwarf4", "cpp_dwarf5", "c_packed", "c_pie")
 BORDERS = (b"\x00", b"\xff", b"\x7f", b"\x80", b"\xff\xff\xff\xff", b"\x00\x00\x00\x80")
 LIMIT_S = 30  # the helper's own limit is 10
