@@ -70,8 +70,11 @@ class Kernels(GpuCase):
                 lateness["rank"], lateness["last_count"], lateness["wait_ns"])}
             caused = dict(zip(lateness["rank"][()].tolist(), lateness["caused_ns"][()].tolist()))
             (usual_ns,) = file["nccl/true_times/usual_ns"]
-        self.assertEqual({rank: last for rank, (last, _) in told.items()}, {0: 0, 1: 50})
-        self.assertAlmostEqual(told[0][1], 50 * 20_000, delta=50 * 200)
+            connecting = int(lateness.attrs["operations_connecting"])  # a first one that was slow
+        self.assertLessEqual(connecting, 1)
+        count = 50 - connecting
+        self.assertEqual({rank: last for rank, (last, _) in told.items()}, {0: 0, 1: count})
+        self.assertAlmostEqual(told[0][1], count * 20_000, delta=count * 200)
         self.assertEqual((told[1][1], caused), (0, {0: 0, 1: told[0][1]}))
         self.assertAlmostEqual(usual_ns, 10_000, delta=1_000)
         archive_s = readers.nccl_waits(self, self.output)
