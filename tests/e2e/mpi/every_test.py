@@ -18,6 +18,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import h5py  # noqa: E402
+import otf2  # noqa: E402
 
 import readers  # noqa: E402
 from aon_test import MPI, PYTHON, SOURCE, TestCase, environment, ledger, mpirun  # noqa: E402
@@ -140,6 +141,19 @@ class C(EveryTest):
     # spawn here: two collectives of rank 0 with processes of another world.
     UNMATCHED = {"openmpi": 2 + 2 + 2, "mpich": 2 + 6}[MPI]
 
+    def refused_count(self):
+        """Calls of MPI_File_set_atomicity that were refused on one rank alone: Open MPI 4.1 does so
+        now and then."""
+        failed = collections.defaultdict(list)
+        with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
+            for location, event in trace.events:
+                if (isinstance(event, otf2.events.Leave)
+                        and event.region.name == "MPI_File_set_atomicity"):  # fmt: skip
+                    attributes = event.attributes or {}
+                    is_failed = any(a.name == "failed" and v for a, v in attributes.items())
+                    failed[location].append(is_failed)
+        return sum(sum(calls) == 1 for calls in zip(*failed.values()))
+
     def called_by(self, program):
         """The functions that it calls."""
         self.setUp()
@@ -148,7 +162,7 @@ class C(EveryTest):
         symbols = {rank: self.read_counter(rank) for rank in RANKS}
         self.assert_counts({r: self.functions(s) for r, s in symbols.items()})
         assembly = ledger(self.output)["assembly"]
-        self.assertEqual(assembly["unmatched"], self.UNMATCHED)
+        self.assertEqual(assembly["unmatched"], self.UNMATCHED + self.refused_count())
         self.assertFalse(assembly["communication_complete"])
         readers.otf2_print(self, self.output)
         readers.otf2_structure(self, self.output)
@@ -190,7 +204,8 @@ sys.exit(main(len(words), (ctypes.c_char_p * (len(words) + 1))(*words)))
         self.assert_exit(process)
         self.assertEqual(self.said(process).strip(), "kkoo")
         self.wait_for_files()
-        self.assertEqual(ledger(self.output)["assembly"]["unmatched"], self.UNMATCHED)
+        self.assertEqual(ledger(self.output)["assembly"]["unmatched"],
+                         self.UNMATCHED + self.refused_count())
         readers.otf2_structure(self, self.output)
         library = ctypes.CDLL(LIBRARY)
         there = {row.region for name, row in ROWS.items() if hasattr(library, name)}
