@@ -103,7 +103,8 @@ Facts of_p2p(int version, WordCache& words, const Descriptor* descriptor) {
   if (version >= 4) {
     const P2pEvent& event = as<P2pEvent>(descriptor);
     Facts facts = of_named_p2p(words, event);
-    if (version > 4) facts.channels = event.channel_count;  // version 4 may not set it
+    // Version 4 may not set it, and has no groups by which one that waits in vain would be seen.
+    if (version > 4) facts.channels = event.channel_count;
     return facts;
   }
   if (version != 1) return of_named_p2p(words, as<P2pEventV2>(descriptor));

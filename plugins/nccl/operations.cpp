@@ -29,13 +29,23 @@ bool did_ask_gpu(const void* group) {
   return handle.role != Role::kGroup || handle.slot == kGroupAsksGpu;
 }
 
-void* start_api(Communicator& communicator, const void* group, const Facts& facts) {
+/// NCCL begins a group with the communicator of its first call alone.
+void join_group(Communicator& communicator, const void* group) {
+  if (group == nullptr || communicator.group.load(kRelaxed) == group) return;
+  communicator.group.store(group, kRelaxed);
+  communicator.group_count.fetch_add(1, kRelaxed);
+}
+
+void* start_api(Communicator& communicator, const void* group, Facts facts) {
+  join_group(communicator, group);
   Writer* w = attached_writer();
   if (w == nullptr) return nullptr;
+  const bool asks = asks_gpu(communicator) && did_ask_gpu(group);
+  if (!asks && (facts.flags & kNcclGraphCaptured) != 0) facts.flags |= kNcclUncounted;
   const uint64_t now = ticks(w);
   begin_call_region(w, region_of(facts.function), now);
   Handle handle = open_operation(communicator, facts, now, kApiOpen, Role::kApi);
-  handle.channel = asks_gpu(communicator) && did_ask_gpu(group) ? kCallAsksGpu : 0;
+  handle.channel = asks ? kCallAsksGpu : (facts.flags & kNcclUncounted) != 0 ? kCallUncounted : 0;
   return handle.pointer();
 }
 
@@ -62,12 +72,14 @@ void stop_api(const Handle& handle, Operation& operation) {
   }
 }
 
-/// NCCL has no sequence numbers of P2P: both sides count the transfers of a pair.
+/// NCCL has no sequence numbers of P2P: both sides count the transfers of a pair, but for what only
+/// one of them may be told of.
 uint64_t transfer_number(Communicator& communicator, const Facts& facts) {
   std::atomic<uint32_t>* counts =
       facts.function == Function::kSend ? communicator.sends : communicator.receives;
   const uint32_t peer = static_cast<uint32_t>(facts.peer);
   if (counts == nullptr || peer >= communicator.rank_count) return 0;
+  if ((facts.flags & kNcclUncounted) != 0) return counts[peer].load(kRelaxed);
   return counts[peer].fetch_add(1, kRelaxed);
 }
 
@@ -134,6 +146,7 @@ void* start_work(Communicator& communicator, const void* parent, Facts facts) {
     if (is_call(handle) && is_over(handle)) return nullptr;  // a graph has captured it
     facts.sequence = copy_number(communicator, facts);
   }
+  if (is_call(handle) && handle.channel == kCallUncounted) facts.flags |= kNcclUncounted;
   if (facts.is_p2p) facts.sequence = transfer_number(communicator, facts);
   const bool waits = has_channels(communicator, handle, facts);
   if (is_call(handle) && join_call(communicator, handle, facts, waits)) {
@@ -260,7 +273,10 @@ void* start_group(Communicator& communicator) {
   const uint32_t asks = asks_gpu(communicator) ? kGroupAsksGpu : 0;  // as it was until now
   if (const Writer* w = attached_writer(); w != nullptr) heed_budget(state, w);
   const uint32_t place = static_cast<uint32_t>(&communicator - state.communicators);
-  return Handle{state.process.load(kRelaxed), Role::kGroup, place, asks, 0, number}.pointer();
+  void* group =
+      Handle{state.process.load(kRelaxed), Role::kGroup, place, asks, 0, number}.pointer();
+  communicator.group.store(group, kRelaxed);
+  return group;
 }
 
 /// The one event that every operation has.

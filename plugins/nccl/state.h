@@ -93,6 +93,7 @@ struct Communicator {
   std::atomic<uint32_t> slot_count;  ///< in use; a power of two
   std::atomic<uint32_t> call_count;
   std::atomic<uint32_t> group_count;
+  std::atomic<const void*> group;      ///< the last one that it had a call in
   std::atomic<uint32_t> done_count;    ///< one more than the last call whose channels are over
   std::atomic<bool> tells_channels;    ///< any channel ever began
   std::atomic<uint64_t> launch_ticks;  ///< of its last KernelLaunch

@@ -201,7 +201,9 @@ Event Communicator::coll(const Call& call, void* parent) {
   const uint64_t count = in_bytes && call.type == "ncclFloat32" ? call.count * 4 : call.count;
   Event event(version, kColl, parent, rank_);
   const uint8_t number = function_number(call.function);
-  event.put(at.sequence, sequence_[number % 16]++).put(at.count, count).put(at.root, call.root);
+  event.put(at.sequence, sequence_[number % 16]).put(at.count, count).put(at.root, call.root);
+  // A launched graph need not tell all ranks of itself, and is counted where it does.
+  if (!is_replaying_ || wants(kKernelCh)) ++sequence_[number % 16];
   event.put(at.channels, static_cast<uint8_t>(call.channels));
   if (version == 1) {
     event.put(at.function, number).put(at.type, static_cast<uint8_t>(in_bytes ? 0 : 7));
@@ -414,20 +416,11 @@ void Communicator::copy(const std::vector<Call>& calls, const std::vector<void*>
   }
 }
 
-void* Communicator::launch(const std::vector<Call>& calls, const Oddities& odd) {
+/// What has been called goes to the GPU.
+void Communicator::run(const std::vector<Call>& calls, const std::vector<void*>& parents,
+                       void* group, const Oddities& odd) {
   const int version = plugin_->version();
   const bool has_api = version >= 5;
-  mask_ = plugin_->mask();
-  void* group = nullptr;
-  std::vector<void*> parents(calls.size(), nullptr);
-  if (has_api && wants(~kProxyCtrl)) {
-    Event event(version, kGroupApi, nullptr, 0);
-    event.put(24, odd.graph_captured).put(28, calls.size() > 1 ? 2 : 1);  // its own depth and ours
-    group = plugin_->start(context_, event);
-    plugin_->state(group, 23, nullptr);
-    for (size_t i = 0; i < calls.size(); ++i) parents[i] = start_api(calls[i], group, odd);
-    plugin_->state(group, 24, nullptr);
-  }
   // Of one rank only what it sends to itself has work.
   const bool has_work = rank_count_ > 1 || std::all_of(calls.begin(), calls.end(),
                                                        [](const Call& c) { return c.is_p2p(); });
@@ -441,6 +434,29 @@ void* Communicator::launch(const std::vector<Call>& calls, const Oddities& odd) 
   }
   if (has_work && !odd.graph_captured && !odd.copy_engines) work(calls, parents, odd);
   begin_ns_ = 0;
+}
+
+void* Communicator::launch(const std::vector<Call>& calls, const Oddities& odd,
+                           Communicator* other) {
+  const int version = plugin_->version();
+  const bool has_api = version >= 5;
+  mask_ = plugin_->mask();
+  void* group = nullptr;
+  std::vector<void*> parents(calls.size(), nullptr);
+  std::vector<void*> others(calls.size(), nullptr);
+  if (other != nullptr) other->mask_ = mask_;
+  if (has_api && wants(~kProxyCtrl)) {
+    Event event(version, kGroupApi, nullptr, 0);
+    event.put(24, odd.graph_captured).put(28, calls.size() > 1 ? 2 : 1);  // its own depth and ours
+    group = plugin_->start(context_, event);
+    plugin_->state(group, 23, nullptr);
+    for (size_t i = 0; i < calls.size(); ++i) parents[i] = start_api(calls[i], group, odd);
+    for (size_t i = 0; other != nullptr && i < calls.size(); ++i)
+      others[i] = other->start_api(calls[i], group, odd);
+    plugin_->state(group, 24, nullptr);
+  }
+  run(calls, parents, group, odd);
+  if (other != nullptr) other->run(calls, others, group, odd);
   if (has_api) plugin_->stop(group);
   return parents.back();
 }
@@ -454,8 +470,10 @@ Graph Communicator::capture(const Call& call) {
 void Communicator::replay(const Graph& graph) {
   static Worker driver;
   mask_ = graph.mask;
+  is_replaying_ = true;
   driver.give([&] { work({graph.call}, {graph.stale}, {}); });
   driver.wait();
+  is_replaying_ = false;
 }
 
 }  // namespace aon::test::nccl

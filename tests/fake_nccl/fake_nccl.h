@@ -144,8 +144,10 @@ class Communicator {
   ~Communicator() = default;
   void finalize();
 
-  /// One group of calls, launched.   Returns the handle of the last call.
-  void* launch(const std::vector<Call>& calls, const Oddities& odd = {});
+  /// One group of calls, launched; `other` makes the same ones in it, behind these. The group is
+  /// told with this one's context alone.   Returns the handle of the last call.
+  void* launch(const std::vector<Call>& calls, const Oddities& odd = {},
+               Communicator* other = nullptr);
   void* launch(const Call& call, const Oddities& odd = {}) {
     return launch(std::vector<Call>{call}, odd);
   }
@@ -171,6 +173,8 @@ class Communicator {
     uint64_t end_ns;
   };
   void* start_api(const Call& call, void* group, const Oddities& odd);
+  void run(const std::vector<Call>& calls, const std::vector<void*>& parents, void* group,
+           const Oddities& odd);
   void work(const std::vector<Call>& calls, const std::vector<void*>& parents, const Oddities& odd);
   void copy(const std::vector<Call>& calls, const std::vector<void*>& parents);
   Event coll(const Call& call, void* parent);
@@ -192,6 +196,7 @@ class Communicator {
   int rank_count_;
   int rank_;
   int mask_ = 0;
+  bool is_replaying_ = false;
   uint64_t sequence_[16] = {};
   uint64_t sync_count_ = 0;     ///< of the copy engines
   uint64_t begin_ns_ = 0;       ///< of what is being launched, on the GPU
@@ -202,6 +207,7 @@ class Communicator {
 // Cases (paths.cpp).
 void copy_engines(Plugin* plugin, int count);
 void reloaded(Plugin* plugin, int count);
-void late_proxy(Plugin* plugin, Worker* proxy, int count);
+void graph(Plugin* plugin, Worker* proxy, int count, const Call& call);
+void late_proxies(Plugin* plugin, Worker* proxy, int count, bool has_other);
 
 }  // namespace aon::test::nccl

@@ -24,6 +24,7 @@ void replay(const char* path);
 namespace {
 
 constexpr uint64_t kId = 0xfeedc0de12345678;
+const Call kSend = {.function = "Send", .root = 1};
 
 int number_from(const char* variable, int otherwise) {
   const char* text = std::getenv(variable);
@@ -72,13 +73,6 @@ void no_work(Run& run) { with(run, {.work_never_starts = true}); }
 void lone_stop(Run& run) { with(run, {.channels_stop_alone = true}); }
 void missing_channels(Run& run) { with(run, {.missing_channels = 1}); }
 void no_timer(Run& run) { with(run, {.no_timer = true}); }
-
-void graph(Run& run) {
-  Communicator world = run.world();
-  const Graph captured = world.capture(Call{});
-  for (int i = 0; i < run.count; ++i) world.replay(captured);
-  world.finalize();
-}
 
 void one_rank(Run& run) {
   Communicator alone(&run.plugin, &run.proxy, kId, 1, 0);
@@ -449,7 +443,7 @@ constexpr Case kCases[] = {
     {"lone_stop", lone_stop},
     {"missing_channels", missing_channels},
     {"no_timer", no_timer},
-    {"graph", graph},
+    {"graph", [](Run& run) { graph(&run.plugin, &run.proxy, run.count, Call{}); }},
     {"one_rank", one_rank},
     {"junk", junk},
     {"no_finalize", no_finalize},
@@ -474,7 +468,9 @@ constexpr Case kCases[] = {
     {"unmasked", unmasked},
     {"copy_engines", [](Run& run) { copy_engines(&run.plugin, run.count); }},
     {"reloaded", [](Run& run) { reloaded(&run.plugin, run.count); }},
-    {"late_proxy", [](Run& run) { late_proxy(&run.plugin, &run.proxy, run.count); }},
+    {"graph_send", [](Run& run) { graph(&run.plugin, &run.proxy, run.count, kSend); }},
+    {"late_proxy", [](Run& run) { late_proxies(&run.plugin, &run.proxy, run.count, false); }},
+    {"late_proxies", [](Run& run) { late_proxies(&run.plugin, &run.proxy, run.count, true); }},
     {"bench", [](Run& run) { bench(&run.plugin, run.count); }},
     {"bench_steps", [](Run& run) { bench_steps(&run.plugin, run.count); }},
 };

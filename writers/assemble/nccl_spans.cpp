@@ -129,7 +129,8 @@ Status NcclSpans::add(const Record& record) {
   const RecordHead& head = record.head;
   if (head.slot_count != kNcclSlots) return {};
   const auto flags = static_cast<uint32_t>(pair_high(record.words[5]));
-  if ((flags & (kNcclGraphCaptured | kNcclInFlight)) != 0) return {};
+  // Of what is not counted some ranks are not told: their collectives would match others.
+  if ((flags & (kNcclGraphCaptured | kNcclInFlight | kNcclUncounted)) != 0) return {};
   if (is_dropped_) {
     ++left_out_count_;
     return {};

@@ -103,9 +103,12 @@ void NcclHangFinder::add(const Event& event) {
   progress.first_call = std::min(progress.first_call, operation.call);
   // Calls that made no work have no sequence; what a graph does for them later is not always told.
   const bool is_transfer = model_->regions[region].role == RegionRole::kPointToPoint;
-  progress.is_forgetful |= is_transfer && (operation.flags & kNcclNoWork) != 0;
+  constexpr uint32_t kUncounted = kNcclNoWork | kNcclUncounted;
+  progress.is_forgetful |= is_transfer && (operation.flags & kUncounted) != 0;
+  graphs_.add(communicator, *rank, operation.flags);
   if ((operation.flags & kNcclNoWork) != 0 || operation.sequence > kMaxSequence) return;
   note_level(operation, &progress);
+  if ((operation.flags & kNcclUncounted) != 0) return;
   Reached* reached = reached_of(kind_of(region, operation.peer), &progress);
   if (reached != nullptr) note_reached(operation, reached);
   if (is_transfer) return;
@@ -177,6 +180,7 @@ void NcclHangFinder::save(StateOut* out) {
   if (group == UINT32_MAX) return;
   out->put(std::exchange(hole_end_ns_[group], 0));
   out->put(std::exchange(done_ns_[group], 0));
+  graphs_.save(out);
   // Nobody is a member of an unknown one.
   std::erase_if(progress_, [](const auto& entry) { return entry.first.first == kUnknown; });
   out->put(uint64_t{progress_.size()});
@@ -215,8 +219,9 @@ Status NcclHangFinder::load(StateIn* in) {
   if (!in->get(&group) || group == UINT32_MAX || !in->check(group < model_->groups.size()))
     return in->status();
   uint64_t count = 0;
-  if (!in->get(&hole_end_ns_[group]) || !in->get(&done_ns_[group]) || !in->get(&count))
-    return in->status();
+  if (!in->get(&hole_end_ns_[group]) || !in->get(&done_ns_[group])) return in->status();
+  if (Status status = graphs_.load(*model_, in); !status) return status;
+  if (!in->get(&count)) return in->status();
   for (uint64_t i = 0; i < count; ++i) {
     Member member;
     Progress loaded;
@@ -266,6 +271,11 @@ void NcclHangFinder::note_quiet() {
   }
 }
 
+void NcclHangFinder::note_unlike() {
+  const std::set<uint32_t> unlike = graphs_.unlike();
+  for (auto& [member, progress] : progress_) progress.is_unlike = unlike.count(member.first) != 0;
+}
+
 bool NcclHangFinder::is_stuck(const NcclPart& part) const {
   const NcclOperation& operation = part.operation;
   const auto is_since = [](uint64_t from_ns, uint64_t to_ns, uint64_t least_ns) {
@@ -281,6 +291,7 @@ NcclHangReport NcclHangFinder::finish(std::span<const uint64_t> last_ns) {
   end_group();
   last_ns_ = last_ns;
   note_quiet();
+  note_unlike();
   // By communicator, operation (of a transfer the pair, source first) and sequence.
   std::map<std::tuple<uint32_t, uint32_t, int64_t, uint64_t>, std::vector<NcclPart>> by_operation;
   std::set<uint32_t> untimed;  // communicators

@@ -37,6 +37,10 @@
 /// number on the communicator: the first one that members called with another function, root, type
 /// or size is told (a disagreement).
 ///
+/// What a graph launches again is counted by NCCL only where its calls were captured at level gpu
+/// or above, and told to all members only then: of others nothing is looked at. Where members have
+/// captured at different levels (the budget's are each node's own) none is compared with another.
+///
 /// What a spool says is not trusted: a member that two processes claim to be, or whose transfers
 /// are beyond kMaxTransferKinds, is unknown.
 /// Thread: one.   Cost: some ns per operation; memory per member and function, and for
@@ -52,6 +56,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "writers/nccl/graph_counts.h"
 #include "writers/nccl/in_flight.h"
 #include "writers/profile/local_ids.h"
 #include "writers/writer.h"
@@ -168,6 +173,7 @@ class NcclHangFinder {
     uint32_t group = UINT32_MAX;
     bool is_disputed = false;   ///< another group says that it is this member
     bool is_forgetful = false;  ///< not all of its transfers are known: no room, or in graphs
+    bool is_unlike = false;     ///< members do not count alike (GraphCounts)
     std::map<Kind, Reached> enqueued;
     std::optional<uint32_t> gap;        ///< the highest call that is missing
     std::optional<NcclPart> oldest;     ///< in flight
@@ -188,6 +194,7 @@ class NcclHangFinder {
   bool is_known(const Progress& progress) const;
   Kind kind_of(uint32_t region, int32_t peer) const;
   void note_quiet();
+  void note_unlike();
   bool is_quiet(uint32_t group) const { return is_quiet_[group]; }
   bool is_stuck(const NcclPart& part) const;
   NcclHang judge(std::vector<NcclPart> parts) const;
@@ -219,6 +226,7 @@ class NcclHangFinder {
   uint64_t now_ns_ = 0;
   std::span<const uint64_t> last_ns_;
   Members progress_;
+  nccl::GraphCounts graphs_;
   std::vector<uint32_t> collectives_;  ///< regions of the communicator that is looked at
   std::vector<uint64_t> hole_end_ns_;  ///< by group; 0: no hole
   std::vector<uint64_t> done_ns_;      ///< by group: when its last operation ended on the GPU

@@ -14,7 +14,7 @@ constexpr uint32_t kMaxMembers = 1u << 20;  ///< that are looked at one by one
 
 /// Whether the member has surely not come to more operations of `kind` than it told.
 bool NcclHangFinder::is_certain(const Progress& progress, const Kind& kind) const {
-  if (progress.is_disputed) return false;
+  if (progress.is_disputed || progress.is_unlike) return false;
   const uint64_t hole_end_ns = hole_end_ns_[progress.group];
   const auto reached = progress.enqueued.find(kind);
   if (reached == progress.enqueued.end()) {
@@ -29,7 +29,7 @@ bool NcclHangFinder::is_certain(const Progress& progress, const Kind& kind) cons
 /// Says of one member what it is to the hang.
 void NcclHangFinder::judge_member(const Member& member, const Kind& kind, NcclHang* hang) const {
   const auto found = progress_.find(member);
-  if (found == progress_.end()) {
+  if (found == progress_.end() || found->second.is_unlike) {
     ++hang->unknown_count;
     return;
   }
@@ -60,7 +60,7 @@ void NcclHangFinder::compare_ends(const NcclPart& part, NcclHang* hang) const {
   const NcclOperation& operation = part.operation;
   const Member peer{part.communicator, static_cast<uint32_t>(operation.peer)};
   const auto found = progress_.find(peer);
-  if (found == progress_.end() || found->second.is_disputed) return;
+  if (found == progress_.end() || found->second.is_disputed || found->second.is_unlike) return;
   const Kind kind = other_end(kind_of(part.region, operation.peer), part.rank);
   const auto reached = found->second.enqueued.find(kind);
   // Only of its latest one the size is kept.

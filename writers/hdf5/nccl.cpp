@@ -27,9 +27,10 @@ template <size_t kCount>
 std::vector<std::string> texts(const char* const (&names)[kCount]) {
   return {names, names + kCount};
 }
-const std::vector<std::string> kFlags = {
-    "graph captured", "gpu timed", "missed channels", "no work",      "replayed",
-    "copy engines",   "in flight", "abandoned",       "kernel timed", "times overwritten"};
+const std::vector<std::string> kFlags = {"graph captured",    "gpu timed", "missed channels",
+                                         "no work",           "replayed",  "copy engines",
+                                         "in flight",         "abandoned", "kernel timed",
+                                         "times overwritten", "uncounted"};
 
 /// A row of another table, -1 not known.
 int64_t row_of(uint32_t id, size_t count) { return id < count ? int64_t{id} : -1; }

@@ -96,6 +96,8 @@ bool LatenessAnalysis::has_partners(const NcclOperation& operation) const {
 
 Status LatenessAnalysis::add(const NcclOperation& operation) {
   if ((operation.flags & kNcclInFlight) != 0 || !has_partners(operation)) return {};
+  graphs_.add(communicators_.global(operation.communicator),
+              places_.at(operation.communicator).rank, operation.flags);
   if ((operation.flags & kNcclGpuTimed) == 0) {
     if ((operation.flags & kNcclNoWork) == 0) ++summary_.untimed_count;
     return {};
@@ -162,6 +164,7 @@ Status LatenessAnalysis::add_part(const NcclOperation& operation) {
 
 Status LatenessAnalysis::finish(const Outcome&) {
   if (!summary_.members.empty()) sort_steps();
+  unlike_ = graphs_.unlike();
   Result<SortedStore<Part>::Reader> reader = store_.read();
   if (!reader) return reader.error();
   std::vector<Part> parts;
@@ -193,6 +196,7 @@ Status LatenessAnalysis::save(StateOut* out) {
   out->put(std::exchange(summary_.untimed_count, 0));
   out->put(std::exchange(summary_.unmatched_count, 0));
   out->put(std::exchange(summary_.members, {}));
+  graphs_.save(out);
   if (Status status = save_parts(out); !status) return status;
   member_ids_.clear();
   store_ = SortedStore<Part>(folder_, kMemoryBytes);
@@ -235,6 +239,7 @@ Status LatenessAnalysis::load(StateIn* in) {
     if (!in->check(member.group < model_->groups.size())) return in->status();
     members.push_back(member_of(member.group, member.device));
   }
+  if (Status status = graphs_.load(*model_, in); !status) return status;
   return load_parts(in, members);
 }
 
@@ -270,7 +275,7 @@ bool LatenessAnalysis::is_whole(std::span<const Part> parts) const {
 
 void LatenessAnalysis::match(std::span<const Part> parts) {
   const Part& first = parts.front();
-  if (!is_whole(parts)) {
+  if (unlike_.count(first.communicator) != 0 || !is_whole(parts)) {
     summary_.unmatched_count += parts.size();
     return;
   }

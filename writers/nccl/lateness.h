@@ -30,7 +30,8 @@
 ///
 /// Times on the GPU are NCCL's own (level gpu), or those of the operation's kernel where CUPTI told
 /// them and no other operation shares it (devices/nccl_kernels.h). Operations without, those of
-/// which a member is missing and those with missed channels tell nothing; they are counted.
+/// which a member is missing and those with missed channels tell nothing; they are counted. So are
+/// all of a communicator whose members do not count alike (graph_counts.h).
 /// Thread: one.   Cost: some ns per operation, 100 ns for those with times; memory 8 MiB, the rest
 /// in a file in the output's folder, and a row per member, function, size and link, bounded. With
 /// keep_waits() another file, and 2 MiB.
@@ -43,6 +44,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <tuple>
@@ -52,6 +54,7 @@
 #include "writers/devices/nccl_kernels.h"
 #include "writers/lateness/lateness.h"
 #include "writers/lateness/true_times.h"
+#include "writers/nccl/graph_counts.h"
 #include "writers/profile/local_ids.h"
 #include "writers/steps/steps.h"
 #include "writers/waits/sorted_store.h"
@@ -229,6 +232,8 @@ class LatenessAnalysis final : public Writer {
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> member_ids_;  ///< (group, device)
   TrueTimeTable times_;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, LinkRow> links_;
+  GraphCounts graphs_;
+  std::set<uint32_t> unlike_;  ///< communicators whose members do not count alike
   // While operations are matched: sizes (log2) that the current communicator and key have used, by
   // type.
   std::pair<uint32_t, uint64_t> user_ = {};

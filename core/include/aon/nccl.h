@@ -124,6 +124,9 @@ enum NcclCallFlags : uint32_t {
   kNcclAbandoned = 1 << 7,    ///< in flight when its communicator or program ended; that is its end
   kNcclKernelTimed = 1 << 8,  ///< in no record: assembly has its times from its kernel's, by CUPTI
   kNcclOverwritten = 1 << 9,  ///< the GPU's times were those of a later operation, and are not told
+  /// In a graph that was captured without channels: NCCL counts none of its launches, and tells
+  /// them only to ranks whose part has work for the proxy. The sequence is the next operation's.
+  kNcclUncounted = 1 << 10,
 };
 
 }  // namespace aon

@@ -18,6 +18,7 @@ from nccl_records import (
     PLUGIN,
     REPLAYED,
     TIMED,
+    UNCOUNTED,
     PluginTestCase,
     in_flight,
     nesting,
@@ -182,11 +183,13 @@ class CopyEngines(PluginTestCase):
 
     def test_what_a_graph_has_captured_did_not_run(self):
         told = self.operations_of("copy_engines", 7, 1)
-        self.assertEqual([o.flags for o in told], [ENGINES, ENGINES, 0, CAPTURED | NO_WORK])
+        captured = CAPTURED | NO_WORK | UNCOUNTED
+        self.assertEqual([o.flags for o in told], [ENGINES, ENGINES, 0, captured])
 
     def test_before_version_6_only_their_calls_are_told(self):
         told = self.operations_of("copy_engines", 5, 1)
-        self.assertEqual(sorted(o.flags for o in told), [0, NO_WORK, NO_WORK, CAPTURED | NO_WORK])
+        captured = CAPTURED | NO_WORK | UNCOUNTED
+        self.assertEqual(sorted(o.flags for o in told), [0, NO_WORK, NO_WORK, captured])
 
 
 class Refused(PluginTestCase):
@@ -301,7 +304,8 @@ class GivenUp(PluginTestCase):
         ring = self.ring_of("graph_relevelled", 5, 3, AON_NCCL_LEVEL="gpu")
         flags = [o.flags for o in sorted(operations(ring), key=lambda o: o.call)]
         captured = CAPTURED | NO_WORK
-        self.assertEqual(flags, [0, captured, 0, captured, *[REPLAYED] * 3, 0,
+        self.assertEqual(flags, [0, captured | UNCOUNTED, 0, captured,
+                                 *[REPLAYED | UNCOUNTED] * 3, 0,
                                  *[REPLAYED | TIMED] * 3])  # fmt: skip
         self.assertLessEqual({call for _, call in in_flight(ring)}, {8, 9, 10})
 
@@ -390,9 +394,21 @@ class Oddities(PluginTestCase):
             self.assertEqual({o.flags for o in told}, {NO_WORK})
 
     def test_graphs_are_told_when_captured_and_each_time_they_run(self):
-        told = self.operations_of("graph", 7, 3)
-        self.assertEqual([o.flags for o in told], [CAPTURED | NO_WORK] + [REPLAYED] * 3)
-        self.assertEqual([o.sequence for o in told[1:]], [0, 1, 2])
+        told = sorted(self.operations_of("graph", 7, 3), key=lambda o: o.call)
+        flags = [CAPTURED | NO_WORK | UNCOUNTED] + [REPLAYED | UNCOUNTED] * 3 + [0]
+        self.assertEqual([o.flags for o in told], flags)
+        self.assertEqual([o.sequence for o in told[1:]], [0, 0, 0, 0])
+        told = self.operations_of("graph", 7, 3, AON_NCCL_LEVEL="gpu")
+        told.sort(key=lambda o: o.call)
+        flags = [CAPTURED | NO_WORK] + [REPLAYED | TIMED] * 3 + [TIMED]
+        self.assertEqual([o.flags for o in told], flags)
+        self.assertEqual([o.sequence for o in told[1:]], [0, 1, 2, 3])
+
+    def test_transfers_that_a_graph_launches_are_counted_where_both_ends_are_told(self):
+        for level, numbers in (("api", [0, 0, 0, 0]), ("gpu", [0, 1, 2, 3])):
+            told = self.operations_of("graph_send", 7, 3, AON_NCCL_LEVEL=level)
+            told.sort(key=lambda o: o.call)
+            self.assertEqual([o.sequence for o in told if not o.flags & CAPTURED], numbers)
 
     def test_junk_is_declined(self):
         for version in range(1, 8):

@@ -144,6 +144,15 @@ class Job(PluginTestCase):
         self.assertIn("136 operations have no times on the GPU: NCCL had overwritten them",
                       (output / "aon.json").read_text())  # fmt: skip
 
+    def test_so_it_is_of_each_communicator_of_a_group(self):
+        """NCCL begins a group with the communicator of its first call alone."""
+        output = self.job("late_proxies", 5, 200, ranks=1, options=("--budget", "100"))
+        _, communicators, operations, _ = self.tables(output)
+        self.assertEqual(len(communicators), 2)
+        for number in range(2):
+            flags = [o["flags"] for o in operations if o["communicator"] == number]
+            self.assertEqual(flags, [OVERWRITTEN] * 136 + [TIMED] * 64)
+
     def test_histograms_have_what_found_no_room_in_the_ring(self):
         for level in ("api", "gpu"):
             self.fill_ring(level, 20000)

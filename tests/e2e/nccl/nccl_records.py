@@ -17,6 +17,7 @@ CAPTURED, TIMED, MISSED, NO_WORK, REPLAYED, ENGINES, IN_FLIGHT, ABANDONED = (
     1 << i for i in range(8)
 )
 OVERWRITTEN = 1 << 9  # times on the GPU, by those of a later one
+UNCOUNTED = 1 << 10  # by NCCL: of a graph that was captured without channels
 NO_PEER = -2
 ON, DEGRADED = 1, 2
 ID = 0xFEEDC0DE12345678

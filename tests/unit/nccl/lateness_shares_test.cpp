@@ -29,6 +29,27 @@ TEST_F(NcclLateness, waits_are_kept_for_timelines_with_the_times_of_their_operat
   }
 }
 
+/// Rank 3's node had been lowered to level api when the graph was captured: NCCL counts its
+/// launches on the others alone, so that operation 2 of rank 3 is operation 3 of theirs.
+TEST_F(NcclLateness, members_that_do_not_count_alike_are_not_compared) {
+  for (const uint32_t uncounted : {uint32_t{kNcclUncounted}, uint32_t{0}}) {
+    LatenessAnalysis analysis("/tmp");
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      told_[rank].clear();
+      const bool is_last = rank == 3 && uncounted != 0;
+      const uint32_t captured = kNcclGraphCaptured | kNcclNoWork;
+      tell(rank, 0, {.flags = captured | (is_last ? uncounted : 0)});
+      if (!is_last) tell(rank, 0, {.gpu_ns = 9000, .flags = kNcclGpuTimed | kNcclReplayed});
+      for (uint64_t i = 1; i < 3; ++i)
+        tell(rank, is_last ? i - 1 : i, {.gpu_ns = is_last ? 3000u : 8000u});
+    }
+    test::combine({&analysis}, model_, states());
+    ASSERT_NE(analysis.summary(), nullptr);
+    EXPECT_EQ(analysis.summary()->table.rows().empty(), uncounted != 0);
+    EXPECT_EQ(analysis.summary()->unmatched_count, uncounted != 0 ? 11u : 0u);
+  }
+}
+
 TEST_F(NcclLateness, two_shares_find_what_one_process_finds) {
   // More than are handed over in one piece, and what cannot be matched.
   for (uint64_t sequence = 0; sequence < 20'000; ++sequence) {

@@ -121,6 +121,13 @@ TEST_F(NcclSpansTest, what_did_not_run_or_never_ended_is_not_shown) {
   EXPECT_EQ(replay(), "");
 }
 
+/// Others may not be told of it, and their collectives would be matched with others of theirs.
+TEST_F(NcclSpansTest, what_nccl_does_not_count_is_not_shown) {
+  ASSERT_TRUE(spans_.add(operation(kReduce, 100, 200, kNcclReplayed | kNcclUncounted)));
+  ASSERT_TRUE(spans_.add(operation(kReduce, 300, 400, kNcclReplayed | kNcclGpuTimed)));
+  EXPECT_EQ(replay(), " B1@300(E1@400)");
+}
+
 TEST_F(NcclSpansTest, communicators_are_told_apart_and_wild_numbers_do_no_harm) {
   Record wild = operation(kReduce, 500, 600, kNcclGpuTimed, kComm + 1);
   wild.words[4] = UINT64_MAX;
