@@ -72,8 +72,9 @@ class Helper {
     if (!open()) return flush() ? 1 : 0;
     window_end_ns_ = window_ns_ == 0 ? UINT64_MAX : time_ns(CLOCK_MONOTONIC) + window_ns_;
     while (flush() && rest() && is_cheap()) turn();
-    read_all();  // what came since the last turn
-    for (Device& device : devices_) stop(&device);
+    for (uint32_t i = 0; i < devices_.size(); ++i) {
+      if (devices_[i].is_running && !is_resting_) pause(i);
+    }
     flush();
     return 0;
   }
@@ -134,17 +135,25 @@ class Helper {
                  &out_);
   }
 
-  void read(uint32_t number) {
+  Session::Sink sink_of(uint32_t number) {
+    return [=, this](uint64_t start_ns, uint64_t end_ns, std::span<const double> values) {
+      FrameHead head;
+      head.kind = FrameKind::kSample;
+      head.device = static_cast<uint16_t>(number);
+      head.start_ns = start_ns;
+      head.end_ns = end_ns;
+      append_frame(head, values, {}, &out_);
+    };
+  }
+
+  void read(uint32_t number) { check(number, devices_[number].session->read(sink_of(number))); }
+
+  /// Ends its sampling for a time, or for good.
+  void pause(uint32_t number) { check(number, devices_[number].session->stop(sink_of(number))); }
+
+  /// Tells what went wrong.
+  void check(uint32_t number, const Problem& problem) {
     Device& device = devices_[number];
-    const Problem problem =
-        device.session->read([&](uint64_t start_ns, uint64_t end_ns, std::span<const double> v) {
-          FrameHead head;
-          head.kind = FrameKind::kSample;
-          head.device = static_cast<uint16_t>(number);
-          head.start_ns = start_ns;
-          head.end_ns = end_ns;
-          append_frame(head, v, {}, &out_);
-        });
     const uint64_t overflows = device.session->overflow_count();
     if (overflows != std::exchange(device.told_overflows, overflows)) {
       FrameHead head;
@@ -155,12 +164,8 @@ class Helper {
     }
     if (!problem) return;
     tell(static_cast<uint16_t>(number), problem);
-    stop(&device);
-  }
-
-  static void stop(Device* device) {
-    if (device->is_running) device->session->stop();
-    device->is_running = false;
+    device.session->stop();
+    device.is_running = false;
   }
 
   void read_all() {
@@ -181,7 +186,7 @@ class Helper {
     is_resting_ = !is_resting_;
     window_end_ns_ = now_ns + (is_resting_ ? rest_ns_ : window_ns_);
     for (uint32_t i = 0; i < devices_.size(); ++i) {
-      if (devices_[i].is_running) is_resting_ ? devices_[i].session->stop() : start_again(i);
+      if (devices_[i].is_running) is_resting_ ? pause(i) : start_again(i);
     }
   }
 

@@ -129,13 +129,16 @@ Problem Session::read(const Sink& sink) {
   return {};
 }
 
-void Session::stop() {
-  if (sampling_ == nullptr) return;
+Problem Session::stop(const Sink& sink) {
+  if (sampling_ == nullptr) return {};
   auto parameters = sized<OfSampling>();
   parameters.sampling = sampling_;
-  if (std::exchange(is_started_, false)) call_.stop(&parameters);
+  Problem problem;
+  if (std::exchange(is_started_, false) && call_.stop(&parameters) == kSuccess && sink)
+    problem = read(sink);
   call_.disable(&parameters);
   sampling_ = nullptr;
+  return problem;
 }
 
 }  // namespace aon::gpu_counters

@@ -2,7 +2,8 @@
 /// read() turns what is there into values.
 ///
 ///     start: availability -> Host::configure -> enable -> config -> start
-///     read, read ...  decode -> samples -> values                    stop: stop -> disable
+///     read, read ...  decode -> samples -> values
+///     stop: stop -> decode -> disable
 ///
 /// Never reconfigured while it runs: CUPTI crashes. The configuration outlives the sampling.
 /// Owner: the helper process.   Thread: one.   Cost: about 18 MiB for 1024 samples on the host and
@@ -36,7 +37,8 @@ class Session {
   /// Hands on what was sampled since the last time, without the first sample and those without a
   /// length.
   Problem read(const Sink& sink);
-  void stop();
+  /// Ends it, and hands on what was sampled since read(). Without a sink that is dropped.
+  Problem stop(const Sink& sink = {});
 
   const std::string& chip() const { return chip_; }
   const std::vector<Metric>& metrics() const { return host_->metrics(); }

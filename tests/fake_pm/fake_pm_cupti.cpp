@@ -9,6 +9,7 @@
 /// | FAKE_PM_CRASH=N                | the Nth decoding is a segmentation fault               |
 /// | FAKE_PM_OVERFLOW=N             | the Nth decoding tells of a full buffer                |
 /// | FAKE_PM_MEMORY=MIB             | cuptiProfilerInitialize takes so much memory           |
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -34,6 +35,7 @@ struct FakeHost {
 struct FakeSampling {
   uint64_t interval_ns = 0;
   uint64_t last_ns = 0;
+  uint64_t end_ns = UINT64_MAX;  ///< when it was stopped
 };
 /// What the fake keeps in a counter data image: the times of its samples.
 struct FakeData {
@@ -201,6 +203,7 @@ FAKE cuptiPmSamplingStart(OfSampling* p) {
 }
 FAKE cuptiPmSamplingStop(OfSampling* p) {
   ENTER(p);
+  static_cast<FakeSampling*>(p->sampling)->end_ns = now_ns();
   return kSuccess;
 }
 FAKE cuptiPmSamplingDecodeData(Decode* p) {
@@ -212,7 +215,8 @@ FAKE cuptiPmSamplingDecodeData(Decode* p) {
   memcpy(&data, p->data, sizeof data);
   if (data.magic != kDataMagic || data.count != 0) return kUnknown;  // it was not reset
   data.interval_ns = sampling->interval_ns;
-  while (data.count < 1024 && sampling->last_ns + sampling->interval_ns <= now_ns()) {
+  const uint64_t end_ns = std::min(now_ns(), sampling->end_ns);
+  while (data.count < 1024 && sampling->last_ns + sampling->interval_ns <= end_ns) {
     sampling->last_ns += sampling->interval_ns;
     data.end_ns[data.count++] = sampling->last_ns;
   }

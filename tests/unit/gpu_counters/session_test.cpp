@@ -62,6 +62,18 @@ TEST_F(GpuCountersSession, can_begin_again_after_its_end) {
   EXPECT_FALSE(problem_);
 }
 
+TEST_F(GpuCountersSession, what_came_before_its_end_is_handed_on) {
+  ASSERT_FALSE(start());
+  read(1);
+  const size_t told_count = ends_.size();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(session_->stop([&](uint64_t, uint64_t end_ns, std::span<const double>) {
+    EXPECT_EQ(end_ns - ends_.back(), kMs);
+    ends_.push_back(end_ns);
+  }));
+  EXPECT_GT(ends_.size(), told_count + 10);
+}
+
 TEST_F(GpuCountersSession, leaves_out_what_the_chip_lacks) {
   knob("FAKE_PM_LACKS", "pcie__");
   ASSERT_FALSE(start());
