@@ -57,8 +57,9 @@ struct Plan {
 
 const char* get(const char* name) { return getenv(name); }
 
-/// A program that a running aon-run started, without a launcher of its own in between and without
-/// -o, belongs to the outer launch. The socket of a doorman belongs to no launch.
+/// A program that an aon-run started, without a launcher of its own in between and without -o,
+/// belongs to the outer launch until that is over: a shell in the background may outlive it. The
+/// socket of a doorman belongs to no launch.
 bool is_nested(const Plan& plan) {
   const char* outer = getenv("AON_OUTPUT");
   const char* door = getenv("AON_DOOR");
@@ -80,7 +81,7 @@ void set_variables(const Plan& plan, const std::string& socket) {
   const ProgramEnvironment wanted =
       program_environment(plan.options, plan.files, socket, plan.output, get);
   if (socket.empty()) unsetenv("AON_SOCKET");
-  unsetenv("AON_COUNTERS");  // of an outer launch
+  for (const char* name : {"AON_COUNTERS", "AON_SAMPLING_TIMER"}) unsetenv(name);  // an outer's
   for (const Variable& variable : wanted.variables)
     setenv(variable.name.c_str(), variable.value.c_str(), 1);
   if (!plan.options.verbose) return;
@@ -263,9 +264,8 @@ Status run_with_agent(Plan& plan) {
 }
 
 /// A rank of a launch that is recorded already: tells its agent and runs.
-int run_nested(const Plan& plan) {
-  if (Result<UniqueFd> connection = connect_agent(getenv("AON_SOCKET")))
-    register_rank(plan, connection->get(), getpid());
+int run_nested(const Plan& plan, const Result<UniqueFd>& agent) {
+  if (agent) register_rank(plan, agent->get(), getpid());
   return execute(plan.program);
 }
 
@@ -309,7 +309,11 @@ int run(Plan& plan) {
   if (plan.options.dry_run) return print_plan(plan);
   if (Status status = open_folder("--record-fixture", plan.options.record_fixture); !status)
     return refuse_folder(plan, "record-fixture", status.error());
-  if (is_nested(plan)) return run_nested(plan);
+  if (is_nested(plan)) {
+    const Result<UniqueFd> agent = connect_agent(getenv("AON_SOCKET"));
+    const bool is_over = !agent && agent.error().code == Code::kNotFound;
+    if (!is_over) return run_nested(plan, agent);
+  }
   if (Status status = open_folder("--spool-dir", plan.options.spool_dir); !status)
     return refuse_folder(plan, "spool-dir", status.error());
   const Result<std::string> output = open_job_directory(plan.wanted_output, plan.launch);

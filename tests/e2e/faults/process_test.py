@@ -38,6 +38,18 @@ class NoMpi(FaultCase):
         self.assertIn("or another aon-run below it wrote a directory of its own", process.stderr)
         self.assertNotIn("statically", process.stderr)
 
+    def test_aon_run_that_outlives_the_launch(self):
+        """As in a shell in the background: what it starts is a launch of its own, not lost."""
+        kept = run(["aon-run", "-o", self.output, "env", "-0"])
+        self.assert_exit(kept)
+        left = dict(entry.split("=", 1) for entry in kept.stdout.split("\0") if entry)
+        self.assertEqual(left["AON_OUTPUT"], str(self.output))
+        before = sorted(self.output.rglob("*"))
+        self.assert_exit(run(["aon-run", *self.worker("calls", 5)], env=left, cwd=self.folder))
+        (own,) = self.folder.glob("aon-*")
+        self.assertEqual(len(self.finish(output=own)["ranks"]), 1)
+        self.assertEqual(sorted(self.output.rglob("*")), before)
+
     def test_shell(self):
         script = "echo out; echo err >&2; (exit 3); echo $?; true | cat; exit 5"
         process = self.assert_same_as_without(["bash", "-c", script])
