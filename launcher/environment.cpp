@@ -45,18 +45,25 @@ bool names_mpi(const std::string& path) {
   return found;
 }
 
+/// What stands between `separators`, but for what is empty.
+std::vector<std::string> items_of(std::string_view text, const char* separators) {
+  std::vector<std::string> items;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find_first_of(separators), text.size());
+    if (end != 0) items.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return items;
+}
+
 /// The user's libraries keep their order and come first, but for MPI tools: these call PMPI_
 /// functions, so that nothing behind them hears of a call. We pass calls on to them. `ours` names
 /// libaon.so, too, which libaon-mpi.so needs: searching it costs each program ten opens that fail.
 std::string with_preload(const char* users, const std::string& ours, const Installation& files) {
   std::string before;
   std::string behind;
-  std::string_view rest = users != nullptr ? users : "";
-  while (!rest.empty()) {
-    const size_t end = std::min(rest.find_first_of(": "), rest.size());
-    const std::string path(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (path.empty() || path == files.mpi_library || path == files.runtime_library) continue;
+  for (const std::string& path : items_of(users != nullptr ? users : "", ": ")) {
+    if (path == files.mpi_library || path == files.runtime_library) continue;
     if (behind.empty() && !names_mpi(path)) {
       before += path + ":";
     } else {
@@ -162,6 +169,31 @@ void add_nccl_plugin(const std::string& path, const Options& options,
   add_plugin("nccl", kName, path, options, environment, result);
 }
 
+void add_preload(const Options& options, const Installation& files, const Environment& environment,
+                 ProgramEnvironment& result) {
+  std::string ours = files.runtime_library;
+  if (provider_is_wanted(options, "mpi")) ours += ":" + files.mpi_library;
+  const std::string preload = with_preload(environment("LD_PRELOAD"), ours, files);
+  result.variables.push_back({"LD_PRELOAD", preload});
+  allow_us_before_asan(preload, ours, environment, result);
+}
+
+void add_plugins(const Options& options, const Installation& files, const Environment& environment,
+                 ProgramEnvironment& result) {
+  add_plugin("cupti", "CUDA_INJECTION64_PATH", files.cuda_injection, options, environment, result);
+  add_plugin("nvtx", "NVTX_INJECTION64_PATH", files.nvtx_injection, options, environment, result);
+  add_nccl_plugin(files.nccl_plugin, options, environment, result);
+}
+
+/// Of the providers that come by a variable, those that are not to record.
+std::string left_out(const Options& options) {
+  std::string names;
+  for (const char* name : {"mpi", "cupti", "nvtx", "nccl"}) {
+    if (!provider_is_wanted(options, name)) names += (names.empty() ? "" : ",") + std::string(name);
+  }
+  return names;
+}
+
 }  // namespace
 
 bool provider_is_wanted(const Options& options, const std::string& name) {
@@ -172,11 +204,7 @@ ProgramEnvironment program_environment(const Options& options, const Installatio
                                        const std::string& socket, const std::string& output_dir,
                                        const Environment& environment) {
   ProgramEnvironment result;
-  std::string ours = files.runtime_library;
-  if (provider_is_wanted(options, "mpi")) ours += ":" + files.mpi_library;
-  const std::string preload = with_preload(environment("LD_PRELOAD"), ours, files);
-  result.variables.push_back({"LD_PRELOAD", preload});
-  allow_us_before_asan(preload, ours, environment, result);
+  add_preload(options, files, environment, result);
   if (!socket.empty()) result.variables.push_back({"AON_SOCKET", socket});
   result.variables.push_back({"AON_OUTPUT", output_dir});
   result.variables.push_back({"AON_OUTPUT_GAVE", output_dir});  // another value is the user's
@@ -189,10 +217,27 @@ ProgramEnvironment program_environment(const Options& options, const Installatio
   }
   if (!options.record_fixture.empty())
     result.variables.push_back({"AON_RECORD_FIXTURE", options.record_fixture});
-  add_plugin("cupti", "CUDA_INJECTION64_PATH", files.cuda_injection, options, environment, result);
-  add_plugin("nvtx", "NVTX_INJECTION64_PATH", files.nvtx_injection, options, environment, result);
-  add_nccl_plugin(files.nccl_plugin, options, environment, result);
+  const std::string names = left_out(options);
+  if (!names.empty()) result.variables.push_back({"AON_LEFT_OUT", names});
+  add_plugins(options, files, environment, result);
   return result;
+}
+
+std::vector<Variable> lost_variables(const Installation& files, const Environment& environment) {
+  const char* names = environment("AON_LEFT_OUT");
+  Options options;
+  options.without = items_of(names != nullptr ? names : "", ",");
+  const char* preload = environment("LD_PRELOAD");
+  const std::vector<std::string> preloaded = items_of(preload != nullptr ? preload : "", ": ");
+  const auto is_runtime = [&](const std::filesystem::path& path) {
+    return path.filename() == std::filesystem::path(files.runtime_library).filename();
+  };
+  ProgramEnvironment result;
+  // One of another installation is as good: two of them in a process would both record.
+  if (std::none_of(preloaded.begin(), preloaded.end(), is_runtime))
+    add_preload(options, files, environment, result);
+  add_plugins(options, files, environment, result);
+  return result.variables;
 }
 
 }  // namespace aon::launcher

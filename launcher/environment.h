@@ -12,6 +12,9 @@
 /// | AON_DISK, AON_NCCL_LEVEL| something else                       |                             |
 /// | AON_RECORD_FIXTURE      | --record-fixture, made absolute      | replaced                    |
 /// | AON_COUNTERS            | events for the borders of calls      | replaced                    |
+/// | AON_LEFT_OUT            | of mpi, cupti, nvtx and nccl those   | replaced                    |
+/// |                         | that do not record, for an aon-run   |                             |
+/// |                         | below this one                       |                             |
 /// | CUDA_INJECTION64_PATH,  | our plugin, if installed             | left alone, reported        |
 /// | NVTX_INJECTION64_PATH,  |                                      |                             |
 /// | NCCL_PROFILER_PLUGIN    |                                      | here or in nccl.conf        |
@@ -47,5 +50,9 @@ bool provider_is_wanted(const Options& options, const std::string& name);
 ProgramEnvironment program_environment(const Options& options, const Installation& files,
                                        const std::string& socket, const std::string& output_dir,
                                        const Environment& environment);
+
+/// What of the outer launch's variables a script took from a program that belongs to it: the
+/// preload and the plugins.
+std::vector<Variable> lost_variables(const Installation& files, const Environment& environment);
 
 }  // namespace aon::launcher

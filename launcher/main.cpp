@@ -81,7 +81,8 @@ void set_variables(const Plan& plan, const std::string& socket) {
   const ProgramEnvironment wanted =
       program_environment(plan.options, plan.files, socket, plan.output, get);
   if (socket.empty()) unsetenv("AON_SOCKET");
-  for (const char* name : {"AON_COUNTERS", "AON_SAMPLING_TIMER"}) unsetenv(name);  // an outer's
+  for (const char* of_an_outer_launch : {"AON_COUNTERS", "AON_SAMPLING_TIMER", "AON_LEFT_OUT"})
+    unsetenv(of_an_outer_launch);
   for (const Variable& variable : wanted.variables)
     setenv(variable.name.c_str(), variable.value.c_str(), 1);
   if (!plan.options.verbose) return;
@@ -266,6 +267,8 @@ Status run_with_agent(Plan& plan) {
 /// A rank of a launch that is recorded already: tells its agent and runs.
 int run_nested(const Plan& plan, const Result<UniqueFd>& agent) {
   if (agent) register_rank(plan, agent->get(), getpid());
+  for (const Variable& variable : lost_variables(plan.files, get))
+    setenv(variable.name.c_str(), variable.value.c_str(), 1);
   return execute(plan.program);
 }
 

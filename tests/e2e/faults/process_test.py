@@ -50,6 +50,15 @@ class NoMpi(FaultCase):
         self.assertEqual(len(self.finish(output=own)["ranks"]), 1)
         self.assertEqual(sorted(self.output.rglob("*")), before)
 
+    def test_aon_run_in_a_script_that_changed_the_preload(self):
+        for number, change in enumerate(("unset LD_PRELOAD", "export LD_PRELOAD=libm.so.6", ":")):
+            self.output = self.folder / f"job-{number}"
+            script = f'{change}; aon-run "$@"; exit 5'
+            process = run(["mpirun", "-n", 1, "aon-run", "-o", self.output, "bash", "-c", script,
+                           "bash", *self.worker("calls", 5)])
+            self.assertEqual(process.returncode, 5, process.stderr)
+            self.assert_every_call(self.finish(), 0)
+
     def test_shell(self):
         script = "echo out; echo err >&2; (exit 3); echo $?; true | cat; exit 5"
         process = self.assert_same_as_without(["bash", "-c", script])

@@ -112,6 +112,41 @@ TEST_F(ProgramVariables, leave_options_of_asan_that_are_several_lines_alone) {
   EXPECT_EQ(value("ASAN_OPTIONS"), "(not set)");
 }
 
+TEST_F(ProgramVariables, that_a_script_took_come_back_once) {
+  const auto lost = [&] {
+    std::string text;
+    for (const Variable& variable : lost_variables(files_, [&](const char* name) -> const char* {
+           const auto found = set_.find(name);
+           return found == set_.end() ? nullptr : found->second.c_str();
+         }))
+      text += variable.name + "=" + variable.value + "\n";
+    return text;
+  };
+  const std::string asan = "ASAN_OPTIONS=verify_asan_link_order=0\n";
+  const std::string plugin = "NCCL_PROFILER_PLUGIN=" + files_.nccl_plugin + "\n";
+  EXPECT_EQ(lost(), "LD_PRELOAD=" + kOurs + "\n" + asan + plugin);
+  set_["LD_PRELOAD"] = "/u/tool.so";
+  EXPECT_EQ(lost(), "LD_PRELOAD=/u/tool.so:" + kOurs + "\n" + plugin);
+  set_["LD_PRELOAD"] = "/other/lib/libaon.so:/other/lib/libaon-mpi.so";
+  set_["NCCL_PROFILER_PLUGIN"] = "theirs";
+  EXPECT_EQ(lost(), "");
+}
+
+/// What the outer aon-run was told to leave out is not recorded by an inner one either.
+TEST_F(ProgramVariables, that_were_left_out_do_not_come_back) {
+  EXPECT_EQ(value("AON_LEFT_OUT"), "(not set)");
+  options_.without = {"nccl", "mpi", "perf"};
+  EXPECT_EQ(value("AON_LEFT_OUT"), "mpi,nccl");
+  set_["AON_LEFT_OUT"] = "mpi,nccl";
+  const auto lost = lost_variables(files_, [&](const char* name) -> const char* {
+    const auto found = set_.find(name);
+    return found == set_.end() ? nullptr : found->second.c_str();
+  });
+  ASSERT_EQ(lost.size(), 2u);
+  EXPECT_EQ(lost[0].value, "/i/lib/libaon.so");
+  EXPECT_EQ(lost[1].name, "ASAN_OPTIONS");
+}
+
 TEST_F(ProgramVariables, leave_the_users_plugin_alone) {
   EXPECT_EQ(value("NCCL_PROFILER_PLUGIN"), files_.nccl_plugin);
   EXPECT_EQ(value("CUDA_INJECTION64_PATH"), "(not set)") << "not installed";
