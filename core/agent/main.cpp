@@ -1,5 +1,6 @@
 // aon-agent: leaves everything it inherited from the rank that started it, then becomes the keeper.
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -22,6 +23,8 @@
 
 namespace aon::agent {
 namespace {
+
+constexpr size_t kThreadStackBytes = 1u << 20;
 
 void close_range_of(unsigned first, unsigned last) {
   if (first <= last) ::syscall(SYS_close_range, first, last, 0);
@@ -74,6 +77,15 @@ void raise_limits() {
   }
 }
 
+/// As was the size of its stack, which a thread would have, too.
+void size_thread_stacks() {
+  pthread_attr_t attributes;
+  if (::pthread_attr_init(&attributes) != 0) return;
+  ::pthread_attr_setstacksize(&attributes, kThreadStackBytes);
+  ::pthread_setattr_default_np(&attributes);
+  ::pthread_attr_destroy(&attributes);
+}
+
 /// Everything that a child of a rank inherits and an agent must not keep.
 void leave_the_rank(Config* config) {
   ::setsid();
@@ -85,6 +97,7 @@ void leave_the_rank(Config* config) {
   affinity::reset();
   if (const auto cpus = topology::binding_of(::getpid())) config->allowed_cpus = *cpus;
   raise_limits();
+  size_thread_stacks();
   close_inherited(config->arguments);
   if (::chdir("/") != 0) AON_LOG_DEBUG("cannot change to /");
 }

@@ -22,6 +22,7 @@ namespace {
 constexpr rlim_t kSpareDescriptors = 16;
 constexpr size_t kPageBytes = 4096;
 constexpr size_t kMaxFileBytes = 16u << 20;
+constexpr size_t kReadBytes = 64u << 10;
 
 int open_event(const perf_event_attr& attr, pid_t pid, int group) {
   const long fd = syscall(SYS_perf_event_open, &attr, pid, -1, group, PERF_FLAG_FD_CLOEXEC);
@@ -108,17 +109,26 @@ int set_period(int fd, uint64_t value) {
   return ioctl(fd, PERF_EVENT_IOC_PERIOD, &value) == 0 ? 0 : -errno;
 }
 
-std::string read_file(const std::string& path) {
+/// The rest of the file. No buffer on the stack, which need not be large.
+std::string read_all(int fd) {
   std::string text;
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return text;
-  char buffer[65536];
   while (text.size() < kMaxFileBytes) {
-    const ssize_t n = read(fd, buffer, sizeof(buffer));
-    if (n < 0 && errno == EINTR) continue;
+    const size_t before = text.size();
+    text.resize(before + kReadBytes);
+    ssize_t n = 0;
+    do {
+      n = read(fd, text.data() + before, kReadBytes);
+    } while (n < 0 && errno == EINTR);
+    text.resize(before + static_cast<size_t>(n > 0 ? n : 0));
     if (n <= 0) break;
-    text.append(buffer, static_cast<size_t>(n));
   }
+  return text;
+}
+
+std::string read_file(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  std::string text = read_all(fd);
   close(fd);
   return text;
 }
@@ -136,10 +146,7 @@ std::string read_owned(int folder, const std::string& name, uid_t owner, int64_t
   const bool is_his = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
                       (status.st_uid == owner || status.st_uid == 0) &&
                       status.st_mtime >= not_before_s;
-  char buffer[65536];
-  ssize_t n = 0;
-  while (is_his && text.size() < kMaxFileBytes && (n = read(fd, buffer, sizeof(buffer))) > 0)
-    text.append(buffer, static_cast<size_t>(n));
+  if (is_his) text = read_all(fd);
   close(fd);
   return text;
 }

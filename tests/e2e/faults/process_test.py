@@ -110,6 +110,19 @@ class NoMpi(FaultCase):
         self.assertEqual(process.returncode, 0)
         self.assertEqual(seen.read_text(), "ran\n")
 
+    def test_small_stack(self):
+        """It is the program's: threads of the agent, and what makes the archive, have more."""
+        for kib in (64, 128):
+            self.output = self.folder / f"job-{kib}"
+            script = f'ulimit -s {kib}; exec aon-run -o "$0" dd if=/dev/zero of=/dev/null count=9'
+            begun = time.monotonic()
+            process = run(["bash", "-c", script, self.output])
+            self.assert_exit(process)
+            self.assertLess(time.monotonic() - begun, 30)
+            self.assertIn("nothing was recorded", process.stderr)
+            self.assertEqual(list(self.output.glob("agent.*.log")), [])
+            self.finish()
+
     def test_signals_that_were_ignored_or_blocked(self):
         """As daemons leave them to their jobs: the end of the program is seen all the same."""
         start = ("import os, sys; from signal import *; {}; "
