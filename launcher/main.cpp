@@ -148,7 +148,9 @@ int timeout_ms_of(const Plan& plan) {
 }
 
 void say_ended_early(const Plan& plan) {
-  say("the agent ended early; run: aon finalize " + plan.output);
+  const std::string reason = last_words_of_agent(plan.output);
+  say("the agent ended early" + (reason.empty() ? "" : " (" + reason + ")") +
+      "; run: aon finalize " + plan.output);
 }
 
 /// The agent has answered, or is gone.

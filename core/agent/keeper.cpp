@@ -166,13 +166,17 @@ void Keeper::keep_lease() {
 
 pid_t Keeper::start_worker() {
   int pair[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return -1;
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+    AON_LOG_ERROR("no sockets for a worker: %s", strerror(errno));
+    return -1;
+  }
   UniqueFd ours(pair[0]);
   UniqueFd theirs(pair[1]);
   ++state_.header().worker_count;
   state_.header().worker_turn_ns.store(0, std::memory_order_relaxed);
   const pid_t pid = ::fork();
   if (pid != 0) {
+    if (pid < 0) AON_LOG_ERROR("cannot fork a worker: %s", strerror(errno));
     link_ = std::move(ours);
     return pid;
   }

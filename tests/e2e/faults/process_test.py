@@ -12,8 +12,8 @@ import time
 import unittest
 
 from fault_test import (
-    WORKER, FaultCase, agent_pids, environment, ledger, main, processes, run, wait_until,
-    worker_pids,
+    IS_SANITIZED, WORKER, FaultCase, agent_pids, environment, ledger, main, processes, run,
+    wait_until, worker_pids,
 )  # fmt: skip
 
 
@@ -122,6 +122,15 @@ class NoMpi(FaultCase):
             self.assertIn("nothing was recorded", process.stderr)
             self.assertEqual(list(self.output.glob("agent.*.log")), [])
             self.finish()
+
+    @unittest.skipIf(IS_SANITIZED, "a sanitizer takes more than there is")
+    def test_agent_that_cannot_begin(self):
+        """What it has to say is in its log, and aon-run says it."""
+        script = f"ulimit -v 100000; exec aon-run -o {self.output} echo ran"
+        process = run(["bash", "-c", script])
+        self.assert_exit(process)
+        self.assertEqual(process.stdout, "ran\n")
+        self.assertRegex(process.stderr, r"ended early \(cannot .*\); run: aon finalize")
 
     def test_signals_that_were_ignored_or_blocked(self):
         """As daemons leave them to their jobs: the end of the program is seen all the same."""

@@ -12,8 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <vector>
 
+#include "core/base/lease.h"
 #include "launcher/runtime_folder.h"
 #include "tests/unit/launcher/temporary_folder.h"
 
@@ -51,6 +53,17 @@ TEST_F(AgentLinkTest, takes_over_what_a_dead_listener_left) {
   auto again = join_or_listen(path);
   ASSERT_TRUE(again.has_value());
   EXPECT_TRUE(again->listener);
+}
+
+TEST_F(AgentLinkTest, reads_the_last_words_of_an_agent_that_is_gone) {
+  EXPECT_EQ(last_words_of_agent(folder_), "");
+  std::ofstream log(path("agent." + local_host_name() + ".log"));
+  log << std::flush;
+  EXPECT_EQ(last_words_of_agent(folder_), "");
+  log << "aon-agent[7] warning: worker 8 was killed; starting another\n" << std::flush;
+  EXPECT_EQ(last_words_of_agent(folder_), "worker 8 was killed; starting another");
+  log << "aon-agent[7] error: cannot fork a worker: Try again\n" << std::flush;
+  EXPECT_EQ(last_words_of_agent(folder_), "cannot fork a worker: Try again");
 }
 
 int datagram_socket(const std::string& path) {
