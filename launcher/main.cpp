@@ -1,6 +1,6 @@
 /// aon-run [options] [--] program [args]: sets the environment, makes sure the node has an agent
 /// for this launch, and executes the program in place. One aon-run per node, the one that started
-/// the agent, stays as the parent of its rank and waits for the files.
+/// the agent, stays as the parent of its rank and waits for the files, but for --wait 0.
 ///
 ///     options, program wrong ---> message, exit 2 (126, 127 for the program), nothing started
 ///     anything of ours fails ---> one line on stderr, the program runs unprofiled
@@ -127,11 +127,10 @@ void print_summary(const Plan& plan) {
 /// After a failure the launcher has to learn of it at once: other ranks may be waiting for it to
 /// act.
 bool may_wait(const Plan& plan, const ProgramEnd& end) {
-  if (plan.options.wait_s == 0) return false;
   return end.is_success() || (plan.launch.local_rank_count <= 1 && plan.launch.world_size <= 1);
 }
 
-/// The last word of an aon-run that does not wait, or no longer: its launcher may kill it at any
+/// The last word of an aon-run that may not wait, or no longer: its launcher may kill it at any
 /// time (mpirun does, when a rank has died), so it waits for no reader and says one line.
 void say_where(const Plan& plan) {
   const std::string& dir = plan.output;
@@ -199,7 +198,7 @@ void register_rank(const Plan& plan, int connection, pid_t pid) {
   int descriptor = -1;
   if (Result<UniqueFd> connection = connect_agent(plan.socket)) {
     register_rank(plan, connection->get(), parent->child());
-    if (plan.options.wait_s != 0) (void)send_wait(connection->get());
+    (void)send_wait(connection->get());
     descriptor = connection->release();
   }
   parent->close_descriptors(descriptor);
@@ -258,7 +257,7 @@ Status run_with_agent(Plan& plan) {
   link->listener.reset();
   link->lock.reset();
   set_variables(plan, plan.socket);
-  if (!launcher_watches_socket(get)) run_as_parent(plan);
+  if (plan.options.wait_s != 0 && !launcher_watches_socket(get)) run_as_parent(plan);
   if (getpid() == 1)
     say("in this container the agent ends with the program; afterwards run: aon finalize " +
         plan.output);

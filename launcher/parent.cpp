@@ -117,14 +117,16 @@ void Parent::close_descriptors(int kept) { keep_descriptors({kept, signal_fd_});
 
 void Parent::forward(const signalfd_siginfo& info) {
   const auto sender = static_cast<pid_t>(info.ssi_pid);
-  if (sender == child_ || sender == waker_) return;
+  if (sender == waker_) return;
   const bool is_for_group =
       info.ssi_code == SI_KERNEL ||  // from the terminal
       (info.ssi_code != SI_QUEUE && witness_.saw(static_cast<int>(info.ssi_signo)));
   if (!is_for_group) {
-    send(child_, info);
+    const pid_t receiver = sender == child_ ? getppid() : child_;
+    if (receiver > 0) send(receiver, info);  // else it is outside of this container
     return;
   }
+  if (sender == child_) return;
   // A program that left for a group of its own gets what is meant for the group there.
   const pid_t group = getpgid(child_);
   if (info.ssi_code != SI_KERNEL && group > 0 && group != getpgrp()) send(-group, info);

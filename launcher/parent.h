@@ -5,6 +5,7 @@
 /// |-------------------------------|-----------------------------------------------------------|
 /// | signal sent to aon-run        | sent on to the program, with its value                    |
 /// | ... or to the whole group     | the program has had it already                            |
+/// | ... by the program            | sent on to whoever started aon-run: it was meant for him  |
 /// | program stopped               | aon-run stops itself; SIGCONT goes on to the program      |
 /// | ... continued, or killed then | aon-run goes on, within a tenth of a second               |
 /// | program exits, dies by signal | aon-run exits alike, without a core file of its own       |

@@ -347,11 +347,25 @@ class Launcher(FaultCase):
 
     def test_signals_reach_the_program(self):
         script = "trap 'echo caught; exit 9' USR1; echo ready; while :; do sleep 0.05; done"
-        process = self.start("aon-run", "-o", self.output, "--wait", "0", "bash", "-c", script)
+        process = self.start("aon-run", "-o", self.output, "bash", "-c", script)
         self.assertEqual(process.stdout.readline(), "ready\n")
         process.send_signal(signal.SIGUSR1)
         out, _ = process.communicate(timeout=20)
         self.assertEqual((out, process.returncode), ("caught\n", 9))
+
+    def test_signals_that_the_program_sends_to_its_parent(self):
+        for number, wait in enumerate(("0", "60")):
+            self.output = self.folder / f"job-{number}"
+            script = """trap 'echo told' USR1; "$@" bash -c 'kill -USR1 $PPID; exit 9'; echo $?"""
+            words = ["aon-run", "-o", self.output, "--wait", wait]
+            process = run(["bash", "-c", script, "bash", *words])
+            self.assertEqual(process.stdout, "told\n9\n")
+
+    def test_nobody_stays_who_is_not_to_wait(self):
+        process = self.start("aon-run", "-o", self.output, "--wait", "0", "bash", "-c",
+                             "echo $$; exit 9")
+        out, _ = process.communicate(timeout=20)
+        self.assertEqual((out, process.returncode), (f"{process.pid}\n", 9))
 
 
 if __name__ == "__main__":

@@ -116,6 +116,23 @@ TEST_F(ParentOfRank, does_not_repeat_a_signal_of_the_whole_group) {
   EXPECT_EQ(text("got"), "3");
 }
 
+TEST_F(ParentOfRank, is_passed_over_by_what_the_program_tells_its_parent) {
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, SIGUSR1);
+  sigset_t before;
+  sigprocmask(SIG_BLOCK, &one, &before);
+  const timespec no_wait{0, 0};
+  siginfo_t info{};
+  (void)status_of(start("kill -USR1 0; sleep 0.2"));  // it is in another group than we
+  EXPECT_EQ(sigtimedwait(&one, &info, &no_wait), -1);
+  const pid_t pid = start("kill -USR1 $PPID; sleep 0.2; exit 5");
+  EXPECT_EQ(WEXITSTATUS(status_of(pid)), 5);
+  ASSERT_EQ(sigtimedwait(&one, &info, &no_wait), SIGUSR1);
+  EXPECT_EQ(info.si_pid, pid);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+}
+
 TEST_F(ParentOfRank, follows_a_program_into_a_group_of_its_own) {
   const pid_t pid = start_counter("os.setpgid(0, 0)");
   ASSERT_TRUE(appears(ready()));
