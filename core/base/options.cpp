@@ -16,7 +16,8 @@
 namespace aon {
 namespace {
 
-constexpr double kAnyMaximum = 1e18;
+constexpr double kMostRingBytes = 0x1p40;  ///< chunks of a ring are counted with 32 bits
+constexpr double kMostBytes = 0x1p60;
 
 const std::array<OptionSpec, 26> kTable{{
     {"output", 'o', "DIR", "", OptionUnit::kNone, 0, 0, &Options::output_dir,
@@ -25,11 +26,11 @@ const std::array<OptionSpec, 26> kTable{{
      "record only these providers, separated by commas (default all)"},
     {"without", 0, "LIST", "", OptionUnit::kNone, 0, 0, &Options::without,
      "record all providers but these"},
-    {"memory", 0, "SIZE", "8MiB", OptionUnit::kBytes, 262144, kAnyMaximum, &Options::memory_bytes,
-     "ring of one process, at least 256KiB"},
-    {"node-memory", 0, "SIZE", "0", OptionUnit::kBytes, 0, kAnyMaximum, &Options::node_memory_bytes,
+    {"memory", 0, "SIZE", "8MiB", OptionUnit::kBytes, 262144, kMostRingBytes,
+     &Options::memory_bytes, "ring of one process, at least 256KiB"},
+    {"node-memory", 0, "SIZE", "0", OptionUnit::kBytes, 0, kMostBytes, &Options::node_memory_bytes,
      "sum of all rings of a node; 0: the smaller of 1GiB and 1 % of the cgroup's limit"},
-    {"disk", 0, "SIZE", "1GiB", OptionUnit::kBytes, 1048576, kAnyMaximum, &Options::disk_bytes,
+    {"disk", 0, "SIZE", "1GiB", OptionUnit::kBytes, 1048576, kMostBytes, &Options::disk_bytes,
      "all files of this job written by one node, at least 1MiB; the oldest go first"},
     {"spool-dir", 0, "DIR", "", OptionUnit::kNone, 0, 0, &Options::spool_dir,
      "where the spool is written (default the job directory)"},
@@ -111,6 +112,14 @@ Result<double> parse_number(std::string_view text) {
   return value;
 }
 
+/// As parse_bytes() reads it, in the largest unit.
+std::string bytes_text(double bytes) {
+  constexpr std::array kUnits{"", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  size_t unit = 0;
+  for (; bytes >= 1024 && unit + 1 < kUnits.size(); ++unit) bytes /= 1024;
+  return fmt::format("{}{}", bytes, kUnits[unit]);
+}
+
 Status store_number(const OptionSpec& spec, std::string_view source, std::string_view text,
                     Options& options) {
   const bool is_bytes = spec.unit == OptionUnit::kBytes;
@@ -118,7 +127,10 @@ Status store_number(const OptionSpec& spec, std::string_view source, std::string
   uint64_t whole = 0;
   if (is_bytes) {
     const Result<uint64_t> bytes = parse_bytes(text);
-    if (!bytes) return bad_value(spec, source, text, "expected a size like 8MiB or 1G");
+    if (!bytes)
+      return bad_value(
+          spec, source, text,
+          fmt::format("expected a size like 8MiB or 1G, at most {}", bytes_text(spec.maximum)));
     whole = *bytes;
     value = static_cast<double>(whole);
   } else {
@@ -129,7 +141,8 @@ Status store_number(const OptionSpec& spec, std::string_view source, std::string
   }
   if (value < spec.minimum || value > spec.maximum) {
     return bad_value(spec, source, text,
-                     is_bytes ? fmt::format("expected at least {} bytes", spec.minimum)
+                     is_bytes ? fmt::format("expected {} to {}", bytes_text(spec.minimum),
+                                            bytes_text(spec.maximum))
                               : fmt::format("expected {} to {}", spec.minimum, spec.maximum));
   }
   if (const auto* real = std::get_if<double Options::*>(&spec.field)) {

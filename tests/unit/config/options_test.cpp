@@ -181,6 +181,19 @@ TEST(Options, a_flag_of_the_command_line_counts_whether_it_says_on_or_off) {
   EXPECT_THAT(bad.error().message, HasSubstr("expected 1 or 0"));
 }
 
+TEST(Options, name_the_sizes_they_take) {
+  const auto says = [](const char* name, const char* size) {
+    const auto line = read({name, size, "a"});
+    return line ? std::string("taken") : line.error().message;
+  };
+  EXPECT_EQ(says("--memory", "1T"), "taken");
+  EXPECT_THAT(says("--memory", "16T"), HasSubstr("expected 256KiB to 1TiB"));
+  EXPECT_THAT(says("--memory", "4K"), HasSubstr("expected 256KiB to 1TiB"));
+  EXPECT_THAT(says("--disk", "2000000T"), HasSubstr("expected 1MiB to 1EiB"));
+  EXPECT_THAT(says("--disk", "99999999T"), HasSubstr("at most 1EiB"));
+  EXPECT_THAT(says("--node-memory", "2000000T"), HasSubstr("expected 0 to 1EiB"));
+}
+
 TEST(Options, leave_everything_unread_when_disabled) {
   const auto line = read({"a"}, {"AON_DISABLE=1", "AON_MEMORY=nonsense", "AON_CONFIG=/none"});
   ASSERT_TRUE(line.has_value());
