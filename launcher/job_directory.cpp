@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -202,6 +203,20 @@ std::string candidate(const std::string& base, const Launch& launch, int attempt
   return base + "." + std::to_string(kFirstFarName + (place % kFarNames + step) % kFarNames);
 }
 
+/// Without "." and "..", so that a name can be put behind it. Where a link stands before "..", only
+/// the file system knows what that means.
+std::string normal(const std::filesystem::path& path) {
+  std::filesystem::path result = path.lexically_normal();
+  if (std::find(path.begin(), path.end(), "..") != path.end()) {
+    std::error_code error;
+    const std::filesystem::path real = std::filesystem::weakly_canonical(path, error);
+    if (!error) result = real;
+  }
+  std::string text = result.string();
+  while (text.size() > 1 && text.back() == '/') text.pop_back();
+  return text;
+}
+
 }  // namespace
 
 bool is_wrong_path(int error_number) {
@@ -245,8 +260,7 @@ Result<std::string> absolute_path(const std::string& path) {
     if (getcwd(here, sizeof(here)) == nullptr) return path_error(path, errno);
     absolute = std::string(here) + "/" + path;
   }
-  while (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
-  return absolute;
+  return normal(absolute);
 }
 
 std::string read_launch_id(const std::string& dir) {

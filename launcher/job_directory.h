@@ -43,7 +43,7 @@ Status open_folder(const char* option, std::string& folder);
 /// Whether this errno says that the path is wrong, whenever and on whatever node one tries.
 bool is_wrong_path(int error_number);
 
-/// `path` made absolute with the current directory.
+/// `path` made absolute with the current directory, without "." and "..".
 Result<std::string> absolute_path(const std::string& path);
 
 }  // namespace aon::launcher

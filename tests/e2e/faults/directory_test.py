@@ -52,6 +52,13 @@ class Directories(OneRankCase):
         self.assertEqual([p.name for p in self.output.iterdir()], ["results.dat"])
         self.finish(output=self.folder / "job.1")
 
+    def test_the_current_folder_as_job_directory(self):
+        self.output.mkdir()
+        (self.output / "results.dat").write_text("mine")
+        self.assert_exit(run(["aon-run", "-o", ".", *self.worker("calls", 3)], cwd=self.output))
+        self.assertEqual(os.listdir(self.output), ["results.dat"])
+        self.finish(output=self.folder / "job.1")
+
     def test_two_launches_of_one_script(self):
         worker = " ".join(str(w) for w in self.worker("calls", 50))
         line = f"mpirun -n 2 aon-run {worker}"

@@ -136,6 +136,20 @@ TEST_F(JobDirectory, behind_many_others_is_found_without_looking_at_all_names) {
   EXPECT_EQ(read_launch_id(*third), "one");
 }
 
+TEST_F(JobDirectory, that_is_the_current_one_or_above_has_the_others_beside_it) {
+  std::filesystem::create_directories(path("a/b"));
+  std::filesystem::create_directory_symlink(path("a/b"), path("link"));
+  std::ofstream(path("a/data")) << "1";
+  std::ofstream(path("a/b/data")) << "1";
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(path("a/b"));
+  EXPECT_EQ(*open_job_directory(".", launch("one")), path("a/b.1"));
+  EXPECT_EQ(*open_job_directory("./c/.//d/", launch("one")), path("a/b/c/d"));
+  EXPECT_EQ(*open_job_directory("..", launch("one")), path("a.1"));
+  EXPECT_EQ(*open_job_directory(path("link/../c"), launch("one")), path("a/c"));
+  std::filesystem::current_path(before);
+}
+
 TEST_F(JobDirectory, takes_an_empty_folder_and_leaves_a_used_one) {
   ASSERT_EQ(mkdir(path("empty").c_str(), 0755), 0);
   EXPECT_EQ(*open_job_directory(path("empty"), launch("one")), path("empty"));
