@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 
 #include "core/base/avoid_list.h"
@@ -295,6 +296,31 @@ int refuse_folder(const Plan& plan, const char* option, const Error& error) {
   return kExitOptions;
 }
 
+struct FolderOption {
+  const char* name;
+  std::string Options::*field;
+};
+constexpr FolderOption kFolderOptions[] = {{"record-fixture", &Options::record_fixture},
+                                           {"spool-dir", &Options::spool_dir}};
+
+/// Makes the folders of options; those in the job directory once it is claimed, as it is no empty
+/// one with them, and in the one that the launch got. Returns the exit status, if it ends here.
+std::optional<int> open_folders(Plan& plan) {
+  const Result<std::string> wanted = absolute_path(plan.wanted_output);
+  for (const FolderOption& option : kFolderOptions) {
+    std::string& folder = plan.options.*option.field;
+    if (folder.empty()) continue;
+    const Result<std::string> path = absolute_path(folder);
+    if (!path) return refuse_folder(plan, option.name, path.error());
+    const bool is_inside = wanted && (*path + "/").starts_with(*wanted + "/");
+    if (is_inside && plan.output.empty()) continue;
+    if (is_inside) folder = plan.output + path->substr(wanted->size());
+    const Status status = open_folder(("--" + std::string(option.name)).c_str(), folder);
+    if (!status) return refuse_folder(plan, option.name, status.error());
+  }
+  return std::nullopt;
+}
+
 int run(Plan& plan) {
   Result<Installation> files = find_installation();
   if (!files) return run_unprofiled(plan, files.error().message);
@@ -311,18 +337,16 @@ int run(Plan& plan) {
   plan.options.events = std::move(*events);  // from here on encoded, for the agent too
   make_plan(plan);
   if (plan.options.dry_run) return print_plan(plan);
-  if (Status status = open_folder("--record-fixture", plan.options.record_fixture); !status)
-    return refuse_folder(plan, "record-fixture", status.error());
   if (is_nested(plan)) {
     const Result<UniqueFd> agent = connect_agent(getenv("AON_SOCKET"));
     const bool is_over = !agent && agent.error().code == Code::kNotFound;
     if (!is_over) return run_nested(plan, agent);
   }
-  if (Status status = open_folder("--spool-dir", plan.options.spool_dir); !status)
-    return refuse_folder(plan, "spool-dir", status.error());
+  if (const auto refused = open_folders(plan)) return *refused;
   const Result<std::string> output = open_job_directory(plan.wanted_output, plan.launch);
   if (!output) return refuse_folder(plan, "output", output.error());
   plan.output = *output;
+  if (const auto refused = open_folders(plan)) return *refused;
   if (Status status = run_with_agent(plan); !status) {
     say(status.error().message +
         "; no agent, recording into a file; afterwards run: aon finalize " + plan.output);

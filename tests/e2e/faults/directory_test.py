@@ -52,6 +52,17 @@ class Directories(OneRankCase):
         self.assertEqual([p.name for p in self.output.iterdir()], ["results.dat"])
         self.finish(output=self.folder / "job.1")
 
+    def test_folders_of_options_in_the_job_directory(self):
+        """They are in the one that the launch has got, and nothing is put into another's."""
+        inside = ("--spool-dir", self.output / "spool", "--record-fixture", self.output / "fix")
+        for name, count in (("job", 100), ("job.1", 200)):
+            self.profile(count, inside)
+            job = self.folder / name
+            self.finish(output=job)
+            self.assertEqual(self.profile_count(0, output=job), count)
+            self.assertTrue((job / "fix").is_dir())
+            self.assertEqual(len(list((job / "spool").glob("aon-*"))), 1)
+
     def test_the_current_folder_as_job_directory(self):
         self.output.mkdir()
         (self.output / "results.dat").write_text("mine")
