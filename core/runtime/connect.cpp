@@ -190,16 +190,20 @@ Bell* map_bell(int bell) {
   return static_cast<Bell*>(page);
 }
 
-/// The same socket under a high number: programs count on low ones, or close them.
+/// The same socket under a high number: programs count on low ones, or close them. Lower where the
+/// high ones are taken.
 int move_up(int fd) {
   constexpr rlim_t kHighest = 1000;
   rlimit limit = {};
   getrlimit(RLIMIT_NOFILE, &limit);
-  const rlim_t wanted = limit.rlim_cur < kHighest ? limit.rlim_cur / 2 : kHighest;
-  const int moved = fcntl(fd, F_DUPFD_CLOEXEC, static_cast<int>(wanted));
-  if (moved < 0) return fd;
-  close(fd);
-  return moved;
+  rlim_t wanted = limit.rlim_cur <= kHighest ? limit.rlim_cur / 2 : kHighest;
+  for (; wanted > static_cast<rlim_t>(fd); wanted /= 2) {
+    const int moved = fcntl(fd, F_DUPFD_CLOEXEC, static_cast<int>(wanted));
+    if (moved < 0) continue;
+    close(fd);
+    return moved;
+  }
+  return fd;
 }
 
 }  // namespace

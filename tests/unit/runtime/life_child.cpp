@@ -398,6 +398,8 @@ const std::map<std::string, void (*)()> kCases = {
     {"threads_that_begin_with_the_first", run_threads_that_begin_with_the_first},
     {"cancelled_thread", run_cancelled_thread},
     {"without_keys", run_without_keys},
+    {"with_1000_descriptors", [] { run_with_descriptors(1000, 1000); }},
+    {"with_high_descriptors_taken", [] { run_with_descriptors(1100, 1000); }},
     {"with_one_descriptor", [] { run_without_descriptors(1); }},
     {"without_descriptors", [] { run_without_descriptors(0); }},
     {"without_memory", run_without_memory},

@@ -57,6 +57,22 @@ void run_without_descriptors(rlim_t left) {
   event();
 }
 
+/// Whether the lowest number that was free before the first event is free after it.
+void run_with_descriptors(rlim_t count, rlim_t first_taken) {
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = count;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  for (rlim_t fd = first_taken; fd < count; ++fd)
+    fcntl(STDOUT_FILENO, F_DUPFD, static_cast<int>(fd));
+  const int before = fcntl(STDOUT_FILENO, F_DUPFD, 0);
+  close(before);
+  event();
+  const int after = fcntl(STDOUT_FILENO, F_DUPFD, 0);
+  close(after);
+  printf("moved %d\n", after - before);
+}
+
 /// Two pages are left.
 void run_without_memory() {
   unsigned long long pages = 0;

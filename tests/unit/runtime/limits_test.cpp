@@ -19,6 +19,16 @@ TEST(Limits, a_thread_is_not_cancelled_in_its_first_event) {
   EXPECT_EQ(run.taken.counted(), 2u);
 }
 
+class WithFewDescriptors : public testing::TestWithParam<const char*> {};
+TEST_P(WithFewDescriptors, the_low_ones_are_the_programs) {
+  WholeRun run(GetParam());
+  EXPECT_EQ(run.code, 0);
+  EXPECT_EQ(run.child->number_behind("moved"), 0);
+}
+INSTANTIATE_TEST_SUITE_P(Limits, WithFewDescriptors,
+                         testing::Values("with_1000_descriptors", "with_high_descriptors_taken"),
+                         [](const auto& one) { return std::string(one.param); });
+
 class WithoutRing : public testing::TestWithParam<const char*> {};
 TEST_P(WithoutRing, a_process_is_counted_as_not_recorded) {
   const TemporaryOutput output;
