@@ -54,7 +54,7 @@ void CrashWatch::process_ended(const ProcessCell& cell, std::vector<int32_t> tid
   const bool is_unknown = cell.exit_signal == 0 && cell.exit_code < 0;
   if (!is_fault(cell.exit_signal) && !is_unknown) return;
   tids.push_back(cell.pid);
-  const Waiting ended{cell.process, cell.program, std::move(tids), now_ns + kLateNs};
+  const Waiting ended{cell.process, cell.program.get(), std::move(tids), now_ns + kLateNs};
   if (const std::string place = service::place_text(cell.crash_place); !place.empty()) {
     report(ended.process, ended.program, place);
     return;

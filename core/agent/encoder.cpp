@@ -259,9 +259,12 @@ void Encoder::write_processes() {
     ProcessCell& cell = state_->process(i);
     if (cell.phase.load(std::memory_order_acquire) == 0) continue;  // pairs with agent:phase
     const uint64_t last = state_->commit();
-    if (cell.written.at(last) != 0) continue;
+    const bool is_new = cell.written.at(last) == 0;
+    const uint32_t program = cell.program.number();
+    if (!is_new && cell.written_program.at(last) == program) continue;
     write_process_start(cell);
-    cell.written.set(last, static_cast<uint32_t>(ProcessPhase::kAttached));
+    if (is_new) cell.written.set(last, static_cast<uint32_t>(ProcessPhase::kAttached));
+    cell.written_program.set(last, program);
   }
 }
 
@@ -274,7 +277,7 @@ void Encoder::write_process_start(const ProcessCell& cell) {
   start.rank = cell.rank;
   start.world_size = cell.world_size;
   spool::DefinitionBlockWriter& writer = log_.of(cell.process);
-  writer.add(DefinitionType::kProcessStart, start, {cell.program, settings_.host});
+  writer.add(DefinitionType::kProcessStart, start, {cell.program.get(), settings_.host});
   if (const auto binding = topology::binding_of(cell.pid))
     writer.add_text(DefinitionType::kBinding, *binding);
 }

@@ -201,7 +201,7 @@ bool Server::attach(uint32_t id, Connection& connection, const Hello& hello) {
   const int32_t pid = peer.pid != 0 ? peer.pid : hello.pid;
   uint32_t cell = find_followed(pid, hello.start_time_ticks);
   if (cell != kNoCell) {
-    if (!take_over(cell, std::move(connection.fd))) return false;
+    if (!take_over(cell, std::move(connection.fd), hello)) return false;
   } else {
     end_earlier_images(pid);
     Newcomer newcomer{pid,           hello.rank, hello.world_size, hello.start_time_ticks,
@@ -244,8 +244,7 @@ bool Server::add_process(const Newcomer& newcomer, UniqueFd connection, UniqueFd
   cell.is_in_init.store(newcomer.is_in_init ? 1 : 0, std::memory_order_relaxed);
   cell.start_time_ticks = newcomer.start_time_ticks;
   cell.attach_ticks = clock::now_ticks(tick_source_);
-  std::memcpy(cell.program, newcomer.program, sizeof(cell.program));
-  cell.program[sizeof(cell.program) - 1] = '\0';
+  cell.program.set(newcomer.program);
   auto ring = drainer_->create(index);
   if (!ring) return refuse(newcomer, connection.get(), ring.error());
   const int descriptors[] = {connection.get(), *ring, pidfd ? pidfd.get() : connection.get()};
@@ -301,7 +300,7 @@ void Server::follow(const Register& message) {
 }
 
 /// The followed process has said Hello: from here on it is as any other.
-bool Server::take_over(uint32_t cell_index, UniqueFd connection) {
+bool Server::take_over(uint32_t cell_index, UniqueFd connection, const Hello& hello) {
   ProcessCell& cell = state_->process(cell_index);
   Process& process = processes_.at(cell_index);
   const int descriptors[] = {connection.get(), drainer_->ring_fd(cell_index), process.pidfd.get()};
@@ -309,6 +308,7 @@ bool Server::take_over(uint32_t cell_index, UniqueFd connection) {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, process.connection.get(), nullptr);
   process.connection = std::move(connection);
   cell.is_followed = 0;
+  cell.program.set(hello.program);  // what aon-run started may have been a shell
   watch_connection(process);
   return true;
 }

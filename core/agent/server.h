@@ -109,7 +109,7 @@ class Server {
   bool attach(uint32_t id, Connection& connection, const Hello& hello);
   bool refuse(const Newcomer& newcomer, int connection, const Error& reason);
   bool add_process(const Newcomer& newcomer, UniqueFd connection, UniqueFd pidfd, uint32_t* cell);
-  bool take_over(uint32_t cell, UniqueFd connection);
+  bool take_over(uint32_t cell, UniqueFd connection, const Hello& hello);
   void watch_connection(const Process& process);
   void welcome(uint32_t cell);
   void follow(const Register& message);

@@ -73,6 +73,7 @@ void State::discard_uncommitted() const noexcept {
   header_->progress.discard_after(last);
   for (uint32_t i = 0; i < header_->process_count.load(std::memory_order_relaxed); ++i) {
     processes_[i].written.discard_after(last);
+    processes_[i].written_program.discard_after(last);
     processes_[i].partial.discard_after(last);
   }
   for (uint32_t i = 0; i < header_->stream_count.load(std::memory_order_relaxed); ++i)

@@ -23,6 +23,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "core/base/result.h"
@@ -162,6 +163,28 @@ struct RefusedSamples {
 };
 
 /// One process. The drain thread writes it; `phase` is stored last.
+/// The path of a program, as aon-run told it and then as the program itself does: who reads the one
+/// meanwhile reads it whole.
+class ProgramCell {
+ public:
+  static constexpr size_t kPathBytes = 256;
+  const char* get() const noexcept { return path_[number() & 1u]; }
+  /// How often it was set.
+  uint32_t number() const noexcept {
+    return number_.load(std::memory_order_acquire);  // pairs with agent:program
+  }
+  /// Twice at most. `path` has kPathBytes and need not end with a NUL.
+  void set(const char* path) noexcept {
+    const uint32_t next = number_.load(std::memory_order_relaxed) + 1;
+    std::memcpy(path_[next & 1u], path, kPathBytes - 1);
+    number_.store(next, std::memory_order_release);  // pairs with agent:program
+  }
+
+ private:
+  std::atomic<uint32_t> number_;
+  char path_[2][kPathBytes];  ///< the last byte of each stays 0
+};
+
 struct ProcessCell {
   std::atomic<uint32_t> phase;
   uint32_t process;
@@ -182,8 +205,9 @@ struct ProcessCell {
   std::atomic<uint64_t> cpu_time_ns;    ///< housekeeping thread
   std::atomic<uint64_t> counted_calls;  ///< drain thread: of all sites that count their calls
   RefusedSamples refused_samples[kAgentStreams];
-  char program[256];
+  ProgramCell program;
   Versioned<uint32_t> written;           ///< encode thread: ProcessPhase that the spool tells
+  Versioned<uint32_t> written_program;   ///< encode thread: number of the path that it tells
   Versioned<PartialDefinition> partial;  ///< encode thread
 };
 

@@ -145,6 +145,7 @@ class LeftOut(FaultCase):
         for rank in (0, 1):
             entry = self.rank_of(document, rank)
             self.assertEqual((entry["emitted"], entry["exit"]["code"]), (2000, 0))
+            self.assertTrue(entry["program"].endswith("agent_emitter"), entry["program"])
             self.assertGreater(entry["providers"]["perf"]["emitted"], 0)
         self.assertTrue(document["job"]["complete"], document["job"])
 

@@ -77,6 +77,21 @@ TEST_F(EncoderTest, writes_each_sample_once_when_killed_at_any_file_operation) {
   EXPECT_EQ(state_.header().sample_tail.load(), put);
 }
 
+TEST_F(EncoderTest, tells_a_program_that_became_another) {
+  restart();
+  add_process(0);
+  char path[ProgramCell::kPathBytes] = "/bin/sh";
+  state_.process(0).program.set(path);
+  encoder_->flush();
+  EXPECT_EQ(read_job().nodes[0].processes.at(0).program, "/bin/sh");
+  std::fill(std::begin(path), std::end(path), 'x');
+  state_.process(0).program.set(path);
+  encoder_->flush();
+  restart();
+  encoder_->flush();
+  EXPECT_EQ(read_job().nodes[0].processes.at(0).program, std::string(sizeof(path) - 1, 'x'));
+}
+
 TEST_F(EncoderTest, tells_how_many_samples_found_no_room) {
   restart();
   add_process(0);
