@@ -395,7 +395,8 @@ int main_of(int argc, char** argv) {
   AvoidedProgram avoided;
   if (AvoidList(AvoidList::default_path()).holds(plan.program_path, &avoided)) {
     say(plan.program_path + " died in AON's own code (" + avoided.place + ", " + avoided.date +
-        "); running without profiling; to try again: aon avoid --remove " + plan.program_path);
+        "), or of a bad pointer that it passed there; running without profiling; " +
+        "to try again: aon avoid --remove " + plan.program_path);
     return execute(plan.program);
   }
   return run(plan);

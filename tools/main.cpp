@@ -132,7 +132,9 @@ void add_hang(CLI::App& app, Request& request) {
 
 void add_avoid(CLI::App& app, Request& request) {
   CLI::App* command = app.add_subcommand(
-      "avoid", "programs that died in AON's own code and are not recorded any more");
+      "avoid",
+      "programs that died in AON's own code, or of a bad pointer that they passed there, and are "
+      "not recorded any more");
   command->add_option("--remove", request.avoid.remove, "record PROGRAM again")
       ->type_name("PROGRAM");
   command->add_option("--add", request.avoid.add, "do not record PROGRAM (absolute path)")

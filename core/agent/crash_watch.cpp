@@ -119,9 +119,10 @@ void CrashWatch::report(uint32_t process, const std::string& program, const std:
   inbox_->define(process, DefinitionType::kProvider, state,
                  {kProvider,
                   program + " died in AON's own code, " + place +
+                      ", or of a bad pointer that it passed there" +
                       (is_listed ? ", and is put on the list of programs to leave alone" : ""),
-                  is_listed ? "report it; to try again: aon avoid --remove " + program
-                            : "report it; AON_DISABLE=1 leaves a program alone"});
+                  "report it, if it lives with AON_DISABLE=1" +
+                      (is_listed ? "; to try again: aon avoid --remove " + program : "")});
   if (is_listed && added_.insert(program).second) add_to_list(program, place);
 }
 

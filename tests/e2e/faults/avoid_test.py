@@ -43,11 +43,14 @@ class Avoided(FaultCase):
         state = ledger(self.folder / "died")["ranks"][0]["providers"]["recording"]
         self.assertEqual(state["state"], "degraded")
         self.assertRegex(state["reason"], r"died in AON's own code, libaon-mpi\.so\+0x[0-9a-f]+")
+        self.assertIn("or of a bad pointer that it passed there", state["reason"])
+        self.assertIn(f"aon avoid --remove {PROGRAM}", state["remedy"])
         self.assertIn(str(PROGRAM), self.aon("avoid").stdout)
 
         again = self.job("again", PROGRAM)
         self.assert_exit(again)
-        self.assertIn("running without profiling; to try again: aon avoid --remove", again.stderr)
+        self.assertIn("or of a bad pointer that it passed there; running without profiling; "
+                      "to try again: aon avoid --remove", again.stderr)
         self.assertFalse((self.folder / "again").exists())
 
         self.assert_exit(self.aon("avoid", "--remove", PROGRAM))
