@@ -16,7 +16,10 @@
 #include <memory>
 #include <string_view>
 
+#include "core/agent/memory_limit.h"
 #include "core/base/file.h"
+#include "core/clock/snapshot.h"
+#include "core/clock/tsc_rule.h"
 #include "core/service/crash_log.h"
 #include "core/service/page_reader.h"
 #include "launcher/runtime_folder.h"
@@ -27,26 +30,15 @@ namespace {
 constexpr uint64_t kMinShmBytes = 64u << 20;
 constexpr uint64_t kMinDescriptors = 1024;
 
-std::string first_line(const std::string& path) {
+/// Empty where it cannot be read.
+std::string text_of(const std::string& path) {
   const Result<std::string> text = read_text_file(path, 65536);
-  return text ? text->substr(0, text->find('\n')) : std::string();
+  return text ? *text : std::string();
 }
 
-Check check_clock() {
-  const Result<std::string> cpu = read_text_file("/proc/cpuinfo", 65536);
-  const bool is_constant = cpu && cpu->find(" constant_tsc") != std::string::npos &&
-                           cpu->find(" nonstop_tsc") != std::string::npos;
-  const std::string source =
-      first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource");
-  if (is_constant && source == "tsc")
-    return {"clock", Ability::kYes, "TSC, constant and running in all sleep states", ""};
-  if (is_constant) {
-    return {"clock", Ability::kLimited,
-            fmt::format("the TSC is constant, but the kernel uses {}", source),
-            "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource"};
-  }
-  return {"clock", Ability::kLimited,
-          "no constant TSC; clock_gettime is used, about 22 ns instead of 10 ns a reading", ""};
+std::string first_line(const std::string& path) {
+  const std::string text = text_of(path);
+  return text.substr(0, text.find('\n'));
 }
 
 /// errno of opening one event on this process, 0 when it works.
@@ -223,19 +215,34 @@ Check check_address_space() {
           "ulimit -v unlimited, or aon-run --memory 1MiB"};
 }
 
-Check check_core_cgroup() {
-  const std::string limit = first_line("/sys/fs/cgroup/memory.max");
-  if (limit.empty() || limit == "max")
-    return {"memory limit", Ability::kYes, "none; the agent uses at most 1 GiB for rings", ""};
+Check check_memory_limit() {
+  const auto machine_bytes =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const uint64_t limit_bytes = agent::memory_limit_bytes();
+  const std::string limit =
+      limit_bytes < machine_bytes ? fmt::format("{} bytes", limit_bytes) : std::string("none");
   return {"memory limit", Ability::kYes,
-          fmt::format("{} bytes; the agent uses 1 % of it for rings, at least 16 MiB", limit), ""};
+          limit + "; the agent uses 1 % of what there is for rings, 16 MiB to 1 GiB", ""};
 }
 
 }  // namespace
 
+Check check_clock(const std::string& cpu_info, const std::string& current,
+                  const std::string& available) {
+  const clock::TscSuitability tsc = clock::judge_tsc(cpu_info, current, available);
+  if (tsc.is_suitable)
+    return {"clock", Ability::kYes, "TSC, constant and running in all sleep states", ""};
+  const bool would_be = clock::has_word(available.c_str(), "tsc") &&
+                        clock::judge_tsc(cpu_info, "tsc", available).is_suitable;
+  return {"clock", Ability::kLimited,
+          tsc.reason + "; clock_gettime is used, about 22 ns instead of 10 ns a reading",
+          would_be ? fmt::format("echo tsc > {}", clock::kCurrentClocksource) : ""};
+}
+
 std::vector<Check> check_system() {
   const ServicePage page = service::PageReader::connect(service::PageReader::socket_path());
-  return {check_clock(),
+  return {check_clock(text_of("/proc/cpuinfo"), text_of(clock::kCurrentClocksource),
+                      text_of(clock::kAvailableClocksources)),
           check_software_events(),
           check_hardware_events(),
           check_rdpmc(),
@@ -246,7 +253,7 @@ std::vector<Check> check_system() {
           check_runtime_folder(),
           check_descriptors(),
           check_address_space(),
-          check_core_cgroup(),
+          check_memory_limit(),
           check_node_service(page),
           check_crash_log(page)};
 }

@@ -21,6 +21,10 @@ struct Check {
 
 /// Operating system: clock, counters, shared memory, sockets, limits (machine_check.cpp).
 std::vector<Check> check_system();
+/// What the agent measures time with, by its own rule on these texts: /proc/cpuinfo, the current
+/// clock source and the available ones.
+Check check_clock(const std::string& cpu_info, const std::string& current,
+                  const std::string& available);
 /// Libraries of others: MPI, GPU, topology (library_check.cpp).
 std::vector<Check> check_libraries();
 /// What there is to say of CUPTI. `are_counters_restricted`: the driver leaves counters of GPUs to

@@ -40,6 +40,18 @@ TEST(MachineCheck, sees_a_small_limit_and_says_how_to_raise_it) {
   EXPECT_NE(files->remedy.find("ulimit -n"), std::string::npos);
 }
 
+TEST(MachineCheck, judges_the_clock_as_the_agent_does) {
+  const std::string cpu = "flags\t\t: fpu constant_tsc nonstop_tsc\n";
+  EXPECT_EQ(check_clock(cpu, "tsc\n", "tsc hpet\n").ability, Ability::kYes);
+  EXPECT_EQ(check_clock(cpu, "kvm-clock\n", "kvm-clock tsc\n").ability, Ability::kYes);
+  const Check unsteady = check_clock(cpu, "hpet\n", "hpet acpi_pm\n");
+  EXPECT_EQ(unsteady.ability, Ability::kLimited);
+  EXPECT_NE(unsteady.detail.find("clock source is hpet"), std::string::npos);
+  EXPECT_EQ(unsteady.remedy, "") << "the kernel would refuse it";
+  EXPECT_EQ(check_clock(cpu, "hpet\n", "tsc hpet\n").remedy.find("echo tsc > "), 0u);
+  EXPECT_EQ(check_clock("flags : fpu\n", "hpet\n", "tsc hpet\n").remedy, "");
+}
+
 TEST(MachineCheck, finds_sealed_memory_here) {
   const std::vector<Check> checks = check_system();
   EXPECT_EQ(find(checks, "sealed shared memory")->ability, Ability::kYes);
