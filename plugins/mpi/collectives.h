@@ -275,8 +275,7 @@ constexpr int kNoRoot = -1;
                                                              CollectiveOperation operation,
                                                              Communicator* c, int root, Bytes bytes,
                                                              Handles request, int result) {
-  finish_span(call, failed(result));
-  if (result != kSuccess) return;
+  if (!finish_preparing(call, result)) return;
   Request prepared = {load_handle(request),
                       0,
                       bytes.sent,

@@ -61,7 +61,7 @@ LEFT_ALONE = {
 _SPANS = {"count", "span"}
 _ALWAYS = {"create", "create_group", "create_inter", "create_world", "start_create"}
 _ALWAYS |= {"name_communicator", "free_communicator", "open_file", "close_file", "set_view"}
-_ALWAYS |= {"create_window", "name_window", "free_window", "open_epoch"}
+_ALWAYS |= {"create_window", "name_window", "free_window", "open_epoch", *templates.PREPARES}
 _HANDLES = {
     "MPI_Comm": "communicator_from_fortran",
     "MPI_Datatype": "datatype_from_fortran",

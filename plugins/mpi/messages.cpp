@@ -87,8 +87,7 @@ void finish_start_exchange(const OpenCall& call, const Envelope& sent, const Env
 
 void finish_prepare(const OpenCall& call, RequestKind kind, const Envelope& e, Handles request,
                     int result, bool is_partitioned) noexcept {
-  finish_span(call, failed(result));
-  if (result != kSuccess) return;
+  if (!finish_preparing(call, result)) return;
   Request prepared = {
       load_handle(request), 0, e.bytes, e.communicator, e.peer, e.tag, {0}, kind, true};
   prepared.is_partitioned = is_partitioned;

@@ -98,7 +98,8 @@ Envelope settled_incoming(int source, int tag, Handle comm) noexcept;
 void finish_start_exchange(const OpenCall& call, const Envelope& sent, const Envelope& asked,
                            Handles request, int result) noexcept;
 
-/// MPI_Send_init and its like: a span; the request waits for MPI_Start.
+/// MPI_Send_init and its like: a span; the request waits for MPI_Start. `call` all zero: the
+/// recording is paused.
 void finish_prepare(const OpenCall& call, RequestKind kind, const Envelope& e, Handles request,
                     int result, bool is_partitioned = false) noexcept;
 

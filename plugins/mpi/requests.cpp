@@ -10,6 +10,7 @@
 namespace aon::mpi {
 
 std::atomic<bool> requests_outlive_pause{false};
+std::atomic<bool> recording_is_paused{false};
 
 namespace {
 
@@ -325,6 +326,7 @@ void reckon_with_threads() noexcept {
 }
 
 void pause_requests(bool is_paused, bool has_splits) noexcept {
+  recording_is_paused.store(is_paused, std::memory_order_relaxed);
   bool are_any = is_paused && has_splits;
   for (uint32_t i = 0; is_paused && !are_any && i < kStripes; ++i) {
     Guard guard(&g_tables[i].lock);

@@ -11,7 +11,8 @@
 /// before. An entry that was left behind (completed by the library itself) is replaced when its
 /// handle comes back. While the recording is paused, calls that complete or free requests go on
 /// taking them out, untold, as long as the table has any; of shared handles (below) they do not,
-/// for a pause does not say how many it started.
+/// for a pause does not say how many it started. What a pause prepares is put as well: it may be
+/// started when the recording goes on.
 ///
 /// A library may give one handle to all requests that were complete when they were started (eager
 /// sends of Open MPI; MPICH has one per kind). These lie on a stack per thread: they are alike but
@@ -33,6 +34,7 @@
 
 #include <aon/writer.h>
 
+#include "mpi/call.h"
 #include "mpi/communicators.h"
 #include "mpi/handle_map.h"
 #include "mpi/handles.h"
@@ -112,8 +114,27 @@ extern std::atomic<bool> requests_outlive_pause;
   return AON_UNLIKELY(requests_outlive_pause.load(std::memory_order_relaxed));
 }
 
+/// Whether the program has paused the recording.
+extern std::atomic<bool> recording_is_paused;
+
 /// The recording is about to be paused, or goes on.
 void pause_requests(bool is_paused, bool has_splits) noexcept;
+
+/// Whether a call that prepares a request is followed although it is not recorded. After enter().
+inline bool is_followed_unseen(Writer* w) {
+  return recording_is_paused.load(std::memory_order_relaxed) && library_is_known() &&
+         !is_inside_call(w);
+}
+
+/// The end of such a call, or of one that is recorded. False: it has prepared none.
+inline bool finish_preparing(const OpenCall& call, int result) {
+  if (AON_LIKELY(call.w != nullptr)) {
+    finish_span(call, failed(result));
+  } else if (result == kSuccess) {
+    requests_outlive_pause.store(true, std::memory_order_relaxed);
+  }
+  return result == kSuccess;
+}
 
 /// The number of the live request `handle`; 0: none.
 uint64_t request_number(Handle handle) noexcept;

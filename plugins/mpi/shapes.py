@@ -8,7 +8,7 @@ _SPANS = {"count", "span"}
 _IN_EVERY_MODE = {"create", "create_group", "create_inter", "create_world", "start_create"}
 _IN_EVERY_MODE |= {"name_communicator", "free_communicator"}
 _IN_EVERY_MODE |= {"cross_request", "create_window", "name_window", "free_window", "open_epoch"}
-_IN_EVERY_MODE |= {"open_file", "close_file", "set_view"}
+_IN_EVERY_MODE |= {"open_file", "close_file", "set_view", *templates.PREPARES}
 
 _PLAN = """\
   const uint32_t plan = plan_call(kSite{name});

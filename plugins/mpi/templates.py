@@ -91,7 +91,7 @@ _START_SEND = (
   const OpenCall call = begin_message(w, kSite{name}, sent);
   const int result = real({all});
   settle(&sent, {count}, {datatype}, {dest}, {comm}, result);
-  {finish}(call, RequestKind::kSend, sent, {request}, result);
+  finish_start(call, RequestKind::kSend, sent, {request}, result);
   return result;
 """
 )
@@ -103,7 +103,38 @@ _START_RECEIVE = (
   const OpenCall call = begin_message(w, kSite{name}, asked);
   const int result = real({all});
   settle(&asked, {source}, {comm}, result);
-  {finish}(call, RequestKind::kReceive, asked, {request}, result);
+  finish_start(call, RequestKind::kReceive, asked, {request}, result);
+  return result;
+"""
+)
+
+# Followed also while the recording is paused: what is started later is recorded.
+_ENTER_PREPARING = """\
+  Writer* w;
+  const uint32_t weight = enter(kSite{name}, w);
+  if (AON_UNLIKELY(weight == 0 && !is_followed_unseen(w))) return real({all});
+"""
+
+_PREPARE_SEND = (
+    _ENTER_PREPARING
+    + """\
+  Envelope sent = outgoing({count}, {datatype}, {dest}, {tag}, {comm});
+  const OpenCall call = weight != 0 ? begin_message(w, kSite{name}, sent) : OpenCall{{}};
+  const int result = real({all});
+  settle(&sent, {count}, {datatype}, {dest}, {comm}, result);
+  finish_prepare(call, RequestKind::kSend, sent, {request}, result);
+  return result;
+"""
+)
+
+_PREPARE_RECEIVE = (
+    _ENTER_PREPARING
+    + """\
+  Envelope asked = incoming({source}, {tag}, {comm});
+  const OpenCall call = weight != 0 ? begin_message(w, kSite{name}, asked) : OpenCall{{}};
+  const int result = real({all});
+  settle(&asked, {source}, {comm}, result);
+  finish_prepare(call, RequestKind::kReceive, asked, {request}, result);
   return result;
 """
 )
@@ -214,10 +245,10 @@ _START_COLLECTIVE = (
 )
 
 _PREPARE_COLLECTIVE = (
-    _ENTER
+    _ENTER_PREPARING
     + """\
   Communicator* c = find_communicator({comm});
-  const OpenCall call = begin_call(w, kSite{name}.id);
+  const OpenCall call = weight != 0 ? begin_call(w, kSite{name}.id) : OpenCall{{}};
   const int result = real({all});
   c = settled(c, {comm}, result);
   const Bytes bytes = result == kSuccess ? Traffic(c).{bytes} : Bytes{{0, 0}};
@@ -311,8 +342,8 @@ _FREE_COMMUNICATOR = """\
   return result;
 """
 
+
 def _in_parts(template):
-    template = template.replace("{finish}", "finish_prepare")
     return template.replace("{request}, result)", "{request}, result, true)")
 
 
@@ -325,15 +356,17 @@ _SIMPLE = {
     "receive": _RECEIVE,
     "matched_receive": _MATCHED_RECEIVE,
     "exchange": _EXCHANGE,
-    "start_send": _START_SEND.replace("{finish}", "finish_start"),
-    "start_receive": _START_RECEIVE.replace("{finish}", "finish_start"),
+    "start_send": _START_SEND,
+    "start_receive": _START_RECEIVE,
     "start_matched_receive": _START_MATCHED_RECEIVE,
-    "prepare_send": _START_SEND.replace("{finish}", "finish_prepare"),
-    "prepare_partitioned_send": _in_parts(_START_SEND).replace("{count}", "{partitions} * {count}"),
-    "prepare_partitioned_receive": _in_parts(_START_RECEIVE),
+    "prepare_send": _PREPARE_SEND,
+    "prepare_partitioned_send": _in_parts(
+        _PREPARE_SEND.replace("{count}", "{partitions} * {count}")
+    ),
+    "prepare_partitioned_receive": _in_parts(_PREPARE_RECEIVE),
     "prepare_collective": _PREPARE_COLLECTIVE,
     "start_exchange": _START_EXCHANGE,
-    "prepare_receive": _START_RECEIVE.replace("{finish}", "finish_prepare"),
+    "prepare_receive": _PREPARE_RECEIVE,
     "start": _START_ONE,
     "start_all": _START_ALL,
     "matched_probe": _MATCHED_PROBE,
@@ -359,6 +392,9 @@ _CREATES = {
     "create_inter": _ADD_BY_MEMBERS % "false",
     "create_world": _ADD_BY_MEMBERS % "true",
 }
+
+
+PREPARES = {kind for kind in _SIMPLE if kind.startswith("prepare_")}
 
 
 class Parts(dict):

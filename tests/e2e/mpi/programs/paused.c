@@ -1,8 +1,8 @@
 // Two ranks. Rank 1 begins receives and pauses the recording; then each is completed, in another
 // way each time, and the next one gets its handle, which is completed when the recording goes on.
-// Then the same with a persistent receive that is freed meanwhile (tag 6), and one receive that the
-// pause does not touch (tag 7), and with a split collective write to FILE. Prints how many handles
-// came back. `paused FILE`
+// Then the same with a persistent receive that is freed meanwhile (tag 6), while the next is made
+// and started later, and one receive that the pause does not touch (tag 7), and with a split
+// collective write to FILE. Prints how many handles came back. `paused FILE`
 #include "tests/e2e/mpi/programs/check.h"
 
 enum { kForms = 6, kAgain = 50, kReady = 100 };
