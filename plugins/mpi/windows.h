@@ -111,7 +111,8 @@ uint32_t group_id(Handle group) noexcept;
              pack_pair(to, static_cast<int32_t>(operation)), 0);
 }
 
-/// The same with a request. A call that failed starts none.
+/// The same with a request. A call that failed starts none. One with a handle that it shares is
+/// complete; what is completed by that handle later may be another one, after the window's end.
 [[gnu::always_inline]] inline void finish_start_transfer(const OpenCall& call,
                                                          RmaOperation operation,
                                                          const Window& window, int target,
@@ -123,11 +124,20 @@ uint32_t group_id(Handle group) noexcept;
   const int32_t to = target_in_window(target);
   if (AON_UNLIKELY(to == kNoPeer)) bytes = {0, 0};
   const uint64_t number = next_request_number();
+  const Handle handle = load_handle(request);
+  const bool is_complete = is_shared_request(handle);
+  if (AON_UNLIKELY(is_complete)) {
+    put_completion(call.w, ticks(call.w), 0, window.id, bytes.sent,
+                   pack_pair(to, static_cast<int32_t>(operation)), number);
+  }
   finish_rma(call, kNonblocking, window.id, bytes.sent, bytes.received,
              pack_pair(to, static_cast<int32_t>(operation)), number);
-  Request started = {
-      load_handle(request), number, bytes.sent, nullptr, to, static_cast<int32_t>(operation), {0},
-      RequestKind::kRma,    false};
+  if (AON_UNLIKELY(is_complete)) return;
+  Request started = {handle,     number,
+                     bytes.sent, nullptr,
+                     to,         static_cast<int32_t>(operation),
+                     {0},        RequestKind::kRma,
+                     false};
   started.window = window.id;
   put_request(call.w, started);
 }

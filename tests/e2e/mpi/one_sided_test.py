@@ -130,6 +130,13 @@ class OneSidedArchive(TestCase):
         readers.otf2_structure(self, self.output)
         readers.hdf5(self, self.output)
 
+    def test_a_request_that_shares_its_handle_is_complete_before_its_window_ends(self):
+        output = self.folder / "job"
+        self.assert_exit(profile(2, output, PROGRAMS / "shared_handles"))
+        readers.otf2_print(self, output)
+        readers.otf2_structure(self, output)
+        self.assertEqual(ledger(output)["assembly"]["unmatched"], 0)
+
     def test_ledger(self):
         document = ledger(self.output)
         self.assert_law(document)
