@@ -3,7 +3,7 @@
 ///     full     recorded                        `record_...`, entered by a jump
 ///     counted  a counter, then forwarded       a jump; one in N is recorded with its weight N
 ///     polling  a counter, then looked at       recorded when it found something, and one in N
-///     nested   inside another MPI call (the library calls itself by MPI_ names): only forwarded
+///     nested   inside another MPI call (mostly the library's own; callbacks.h): only forwarded
 ///     paused   only forwarded                  a jump
 ///     unknown  only forwarded: the library is none that we know (library.h)
 ///

@@ -237,6 +237,7 @@ int start_fortran(const Site& site, Family family, const Word* words, uint32_t w
   if (!is_recorded(family)) return call_words(function, words, word_count);
   Writer* w = writer();
   const uint32_t weight = start_plan(w, site, plan, kUntimed);
+  if (weight == kForward && is_inside_call(w)) return bodies.record(words, function, 1);
   if (weight == kForward && bodies.pass != nullptr && is_passing_requests()) {
     return bodies.pass(words, function, 0);
   }

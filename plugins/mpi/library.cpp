@@ -33,6 +33,19 @@ constexpr const char* kLibraries[] = {"libmpi.so", "libmpich.so", "libmpi_"};
 constexpr const char* kFortranLibraries[] = {"libmpi_mpifh.so", "libmpi_usempif08.so",
                                              "libmpichfort.so"};
 
+/// The addresses of the object that `inside` lies in.
+struct Range {
+  ElfW(Addr) inside;
+  ElfW(Addr) start;
+  ElfW(Addr) end;
+
+  bool has(const void* address) const {
+    const auto at = reinterpret_cast<ElfW(Addr)>(address);
+    return at >= start && at < end;
+  }
+};
+Range g_code;  // guarded by g_mutex until g_is_known, then constant: the library's
+
 int missing_function() { return abi.error_other != 0 ? abi.error_other : 16; }
 
 /// A library that is looked for among the loaded ones, and its path when it was found.
@@ -147,18 +160,6 @@ const link_map* object_of(const void* address) {
   return is_known != 0 ? map : nullptr;
 }
 
-/// The addresses of the object that `inside` lies in.
-struct Range {
-  ElfW(Addr) inside;
-  ElfW(Addr) start;
-  ElfW(Addr) end;
-
-  bool has(const void* address) const {
-    const auto at = reinterpret_cast<ElfW(Addr)>(address);
-    return at >= start && at < end;
-  }
-};
-
 int note_range(dl_phdr_info* info, size_t, void* out) {
   Range& range = *static_cast<Range*>(out);
   range.start = ~ElfW(Addr){0};
@@ -223,6 +224,8 @@ void detect_locked() {
     abi = found;
     g_backend = backend;
     find_queries();
+    g_code.inside = reinterpret_cast<ElfW(Addr)>(init);
+    dl_iterate_phdr(note_range, &g_code);
     g_is_known.store(has_all_queries(), std::memory_order_release);  // pairs with mpi:known
     return;
   }
@@ -279,6 +282,8 @@ uint32_t functions_in_front(const char** name) noexcept {
 bool library_is_known() noexcept {
   return g_is_known.load(std::memory_order_acquire);  // pairs with mpi:known
 }
+
+bool is_of_library(const void* code) noexcept { return g_code.has(code); }
 
 const Backend* library_backend() noexcept { return g_backend; }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "mpi/callbacks.h"
 #include "mpi/communicators.h"
 #include "mpi/groups.h"
 #include "mpi/library.h"
@@ -99,6 +100,7 @@ bool add_counts(Shortcomings* all, bool is_end) {
   const Count requests = unfollowed_requests();
   const Count sessions = provider_notes.sessions_count;
   const Count communicators = ambiguous_communicators();
+  const Count inside = unrecorded_calls();
   if (requests != 0) {
     all->add_reason(
         "%s%llu requests are not followed: %llu were live at once; their completions are missing",
@@ -123,7 +125,14 @@ bool add_counts(Shortcomings* all, bool is_end) {
         so_far, communicators);
     all->add_remedy("make them by MPI_ names");
   }
-  return requests + sessions + communicators != 0;
+  if (inside != 0) {
+    all->add_reason(
+        "%s%llu sends, receives and collectives were called inside other MPI calls, by callbacks, "
+        "and are not recorded: later messages may be matched with others' partners",
+        so_far, inside);
+    all->add_remedy("communicate outside of callbacks");
+  }
+  return requests + sessions + communicators + inside != 0;
 }
 
 }  // namespace

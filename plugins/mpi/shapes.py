@@ -50,11 +50,12 @@ _KNOWN = """\
   const auto real = reinterpret_cast<Real{name}>(known_function(kFunction{name}));
 """
 # A site's first call comes here, so none of a library that is not known gets any further.
+# One inside another call goes there as well, which says what it is.
 _START = """\
   if (AON_UNLIKELY(!library_is_known())) return real({all});
   Writer* w = writer();
   const uint32_t weight = start_plan(w, kSite{name}, kFirstPlan);
-  if (weight != kForward) return record_{name}({all});
+  if (weight != kForward || is_inside_call(w)) return record_{name}({all});
   return real({all});
 """
 _START_WEIGHED = """\

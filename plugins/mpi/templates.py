@@ -17,6 +17,15 @@ PASSED = completion_templates.PASSED
 FINDS = {*completion_templates.KINDS, "poll_window"}
 POLLS = {"poll_window", *completion_templates.POLLS}
 
+# The same of a call that communicates: the program may have called it, in a callback.
+_ENTER_COMMUNICATION = """\
+  Writer* w = writer();
+  if (AON_UNLIKELY(is_inside_call(w))) {{
+    note_inside(w, kSite{name}, __builtin_return_address(0));
+    return real({all});
+  }}
+"""
+
 _SPAN = (
     _ENTER
     + """\
@@ -28,7 +37,7 @@ _SPAN = (
 )
 
 _SEND = (
-    _ENTER
+    _ENTER_COMMUNICATION
     + """\
   Envelope sent = outgoing({count}, {datatype}, {dest}, {tag}, {comm});
   const OpenCall call = begin_message(w, kSite{name}, sent);
@@ -40,7 +49,7 @@ _SEND = (
 )
 
 _RECEIVE = (
-    _ENTER
+    _ENTER_COMMUNICATION
     + """\
   Envelope asked = incoming({source}, {tag}, {comm});
   OwnStatus own;
@@ -54,7 +63,7 @@ _RECEIVE = (
 )
 
 _MATCHED_RECEIVE = (
-    _ENTER
+    _ENTER_COMMUNICATION
     + """\
   const Envelope asked = matched(w, {message});
   OwnStatus own;
@@ -67,7 +76,7 @@ _MATCHED_RECEIVE = (
 )
 
 _EXCHANGE = (
-    _ENTER
+    _ENTER_COMMUNICATION
     + """\
   Envelope sent = outgoing({sendcount}, {sendtype}, {dest}, {sendtag}, {comm});
   Envelope asked = incoming({source}, {recvtag}, {comm});
@@ -85,7 +94,7 @@ _EXCHANGE = (
 )
 
 _START_SEND = (
-    _ENTER
+    _ENTER_COMMUNICATION
     + """\
   Envelope sent = outgoing({count}, {datatype}, {dest}, {tag}, {comm});
   const OpenCall call = begin_message(w, kSite{name}, sent);
@@ -97,7 +106,7 @@ _START_SEND = (
 )
 
 _START_RECEIVE = (
-    _ENTER
+    _ENTER_COMMUNICATION
     + """\
   Envelope asked = incoming({source}, {tag}, {comm});
   const OpenCall call = begin_message(w, kSite{name}, asked);
@@ -140,7 +149,7 @@ _PREPARE_RECEIVE = (
 )
 
 _START_MATCHED_RECEIVE = (
-    _ENTER
+    _ENTER_COMMUNICATION
     + """\
   const Envelope asked = matched(w, {message});
   const OpenCall call = begin_message(w, kSite{name}, asked);
@@ -151,7 +160,7 @@ _START_MATCHED_RECEIVE = (
 )
 
 _START_ONE = (
-    _ENTER
+    _ENTER_COMMUNICATION
     + """\
   const OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({all});
@@ -161,7 +170,7 @@ _START_ONE = (
 )
 
 _START_ALL = (
-    _ENTER
+    _ENTER_COMMUNICATION
     + """\
   const OpenCall call = begin_call(w, kSite{name}.id);
   const uint64_t first = start_each(w, {count}, {requests});
@@ -218,7 +227,7 @@ _FREE_REQUEST = (
 
 # The counts of a call that MPI refuses may be no arrays.
 _COLLECTIVE = (
-    _ENTER
+    _ENTER_COMMUNICATION
     + """\
   Communicator* c = find_communicator({comm});
   const OpenCall call = begin_call(w, kSite{name}.id, c->id);
@@ -231,7 +240,7 @@ _COLLECTIVE = (
 )
 
 _START_COLLECTIVE = (
-    _ENTER
+    _ENTER_COMMUNICATION
     + """\
   Communicator* c = find_communicator({comm});
   const OpenCall call = begin_call(w, kSite{name}.id, c->id);
@@ -259,7 +268,7 @@ _PREPARE_COLLECTIVE = (
 )
 
 _START_EXCHANGE = (
-    _ENTER
+    _ENTER_COMMUNICATION
     + """\
   Envelope sent = outgoing({sendcount}, {sendtype}, {dest}, {sendtag}, {comm});
   Envelope asked = incoming({source}, {recvtag}, {comm});

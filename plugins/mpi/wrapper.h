@@ -2,6 +2,7 @@
 #pragma once
 
 #include "mpi/call.h"
+#include "mpi/callbacks.h"
 #include "mpi/collectives.h"
 #include "mpi/communicators.h"
 #include "mpi/completion.h"
