@@ -234,13 +234,8 @@ void Collector::leave(uint64_t time_ns) {
   frames_.pop_back();
   if (frame.refused == Refused::kUnknown || frame.refused == Refused::kOthers)
     cut(Hole::kFailure, frame.enter_ns);
-  const auto ends = std::span(open_ends_).subspan(frame.first_end);
-  const bool has_receive =
-      std::any_of(ends.begin(), ends.end(), [](const OpenEnd& open) { return !open.is_send; });
-  for (auto& [end, is_send, request] : ends) {
-    // Of an exchange only the receive tells what it waited for.
-    const bool is_exchange = has_receive && is_send && end.posted_ns == frame.enter_ns;
-    const bool can_wait = !is_exchange && frame.call != Call::kBufferedSend;
+  for (auto& [end, is_send, request] : std::span(open_ends_).subspan(frame.first_end)) {
+    const bool can_wait = frame.call != Call::kBufferedSend;
     end.enter_ns = can_wait ? wait_begin(frame, request ? 0 : end.posted_ns) : 0;
     end.leave_ns = can_wait ? time_ns : 0;
     end.region = frame.region;

@@ -30,6 +30,7 @@
 /// at free" and "wait at fence" for windows alone (M.-A. Hermanns et al., "Scalable detection of
 /// MPI-2 remote memory access inefficiency patterns", 2009). A call that completes several requests
 /// waits as long as for the latest of them, and the kind is that of this one: no time counts twice.
+/// So does MPI_Sendrecv, which sends and receives.
 /// Whether a send in it was copied at once (eager) cannot be known, so late receivers are an upper
 /// bound.
 ///

@@ -110,7 +110,24 @@ TEST(Waits, a_non_blocking_send_waits_where_it_is_completed) {
               testing::ElementsAre(Row{0, kWaitall, WaitKind::kLateReceiver, 1, 60, 60}));
 }
 
-TEST(Waits, an_exchange_waits_as_a_receive_only) {
+TEST(Waits, an_exchange_waits_for_its_receiver_as_well) {
+  const Rank exchange =
+      Rank().call(kSend, 10, 55, {message(EventKind::kSend, 1), message(EventKind::kReceive, 1)});
+  const auto other = [](uint64_t send_ns, uint64_t receive_ns) {
+    return Rank()
+        .call(kSend, send_ns, send_ns + 1, {message(EventKind::kSend, 0)})
+        .call(kRecv, receive_ns, 56, {message(EventKind::kReceive, 0)});
+  };
+  EXPECT_THAT(rows(analyse({exchange, other(5, 50)})),
+              testing::ElementsAre(Row{0, kSend, WaitKind::kLateReceiver, 1, 40, 40}));
+  EXPECT_THAT(rows(analyse({exchange, other(30, 50)})),
+              testing::ElementsAre(Row{0, kSend, WaitKind::kLateReceiver, 1, 40, 40}));
+  // Of about the same, what is no upper bound.
+  EXPECT_THAT(rows(analyse({exchange, other(50, 54)})),
+              testing::ElementsAre(Row{0, kSend, WaitKind::kLateSender, 1, 40, 40}));
+}
+
+TEST(Waits, an_exchange_with_one_that_comes_late_is_one_wait) {
   const std::vector<Event> first = {message(EventKind::kSend, 1), message(EventKind::kReceive, 1)};
   const std::vector<Event> second = {message(EventKind::kSend, 0), message(EventKind::kReceive, 0)};
   const WaitSummary summary =
