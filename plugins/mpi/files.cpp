@@ -163,7 +163,9 @@ File* add_file(const Communicator& c, uint32_t opening, Handle handle, const cha
   if (!is_recorded) file->mode |= kFileOpenedUnseen;
   file->split_request = 0;
   start_view(file, 0, 1, 1);
-  define({mix(mix(c.identity, opening), hash_text(name)), file->id, c.id, file->mode, 0}, name);
+  // Not by the name, which each member may spell in its own way.
+  const uint64_t identity = mix(mix(c.identity, opening), static_cast<uint64_t>(mode));
+  define({identity, file->id, c.id, file->mode, 0}, name);
   g_table.put(handle, file);
   return file;
 }

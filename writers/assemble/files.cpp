@@ -1,4 +1,5 @@
-// Files of the model: each name once, and what the members of a communicator opened together once.
+// Files of the model: each name once, and what the members of a communicator opened together once,
+// by the name that the first of them gave it.
 
 #include <map>
 #include <string>
@@ -8,6 +9,8 @@
 
 namespace aon::writers {
 namespace {
+
+constexpr uint32_t kAnyName = 0xffffffffu;
 
 class FileUnifier {
  public:
@@ -36,8 +39,11 @@ class FileUnifier {
     const auto communicator = group.communicator_map.find(file.communicator_id);
     const bool is_shared = communicator != group.communicator_map.end();
     if (is_shared) {
+      // MPI_COMM_SELF of two processes that are one rank, as after a restart, is the same.
+      const bool is_own =
+          model_->communicators[communicator->second].kind == CommunicatorKind::kSelf;
       const auto [entry, is_new] =
-          ids_.try_emplace({file.identity, name, communicator->second}, next);
+          ids_.try_emplace({file.identity, is_own ? name : kAnyName, communicator->second}, next);
       if (!is_new) {
         model_->files[entry->second].mode |= file.mode;
         return entry->second;

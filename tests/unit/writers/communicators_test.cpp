@@ -172,6 +172,37 @@ TEST(Communicators, those_that_nobody_can_tell_apart_are_not_joined) {
   EXPECT_EQ(model.files.size(), 5u + 1) << "no file is opened by both but the last";
 }
 
+TEST(Files, one_opening_is_one_file_however_each_rank_spells_its_name) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  const std::string names[] = {"data", "/tmp/data"};
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    node.add_process(rank, static_cast<int32_t>(rank), 2, kRegions);
+    const auto open = [&](uint32_t id, CommunicatorKind kind, const std::string& name) {
+      CommunicatorDefinition communicator{};
+      communicator.identity = 1000 + id;
+      communicator.id = id;
+      communicator.size = kind == CommunicatorKind::kSelf ? 1 : 2;
+      communicator.rank = kind == CommunicatorKind::kSelf ? 0 : rank;
+      communicator.kind = kind;
+      node.define(rank, DefinitionType::kCommunicator, communicator, {""});
+      const FileDefinition file = {2000 + id, id, id, kFileReads, 0};
+      node.define(rank, DefinitionType::kFile, file, {name});
+    };
+    open(7, CommunicatorKind::kIntra, names[rank]);
+    open(8, CommunicatorKind::kSelf, names[rank]);
+    node.add_records(rank, 1, kOneSpan);
+  }
+  node.finish();
+  const auto parts = build_model(job.path(), kDefaultOtf2Locations);
+  ASSERT_TRUE(parts.has_value());
+  const Model& model = (*parts)->model;
+  ASSERT_EQ(model.files.size(), 3u);
+  EXPECT_EQ(model.groups[0].file_map.at(7), model.groups[1].file_map.at(7));
+  EXPECT_NE(model.groups[0].file_map.at(8), model.groups[1].file_map.at(8));
+  EXPECT_EQ(model.file_names[model.files[model.groups[1].file_map.at(7)].name], "data");
+}
+
 struct Grid {
   CartesianDefinition cartesian;
   uint32_t extents[4] = {};

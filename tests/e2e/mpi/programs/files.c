@@ -320,7 +320,8 @@ int main(int argc, char** argv) {
   snprintf(path, sizeof path, "%s/said-%d", argv[1], g_rank);
   g_said = fopen(path, "w");
   CHECK(g_said != NULL);
-  snprintf(path, sizeof path, "%s/data", argv[1]);
+  // Each rank spells the name in its own way.
+  snprintf(path, sizeof path, g_rank == 0 ? "%s/data" : "%s/./data", argv[1]);
   if (argc == 3) {
     opened_while_paused(path);
     fclose(g_said);
