@@ -162,7 +162,6 @@ struct RefusedSamples {
   std::atomic<uint64_t> last_ticks;
 };
 
-/// One process. The drain thread writes it; `phase` is stored last.
 /// The path of a program, as aon-run told it and then as the program itself does: who reads the one
 /// meanwhile reads it whole.
 class ProgramCell {
@@ -185,6 +184,7 @@ class ProgramCell {
   char path_[2][kPathBytes];  ///< the last byte of each stays 0
 };
 
+/// One process. The drain thread writes it; `phase` is stored last.
 struct ProcessCell {
   std::atomic<uint32_t> phase;
   uint32_t process;

@@ -93,30 +93,6 @@ _EXCHANGE = (
 """
 )
 
-_START_SEND = (
-    _ENTER_COMMUNICATION
-    + """\
-  Envelope sent = outgoing({count}, {datatype}, {dest}, {tag}, {comm});
-  const OpenCall call = begin_message(w, kSite{name}, sent);
-  const int result = real({all});
-  settle(&sent, {count}, {datatype}, {dest}, {comm}, result);
-  finish_start(call, RequestKind::kSend, sent, {request}, result);
-  return result;
-"""
-)
-
-_START_RECEIVE = (
-    _ENTER_COMMUNICATION
-    + """\
-  Envelope asked = incoming({source}, {tag}, {comm});
-  const OpenCall call = begin_message(w, kSite{name}, asked);
-  const int result = real({all});
-  settle(&asked, {source}, {comm}, result);
-  finish_start(call, RequestKind::kReceive, asked, {request}, result);
-  return result;
-"""
-)
-
 # Followed also while the recording is paused: what is started later is recorded.
 _ENTER_PREPARING = """\
   Writer* w;
@@ -124,29 +100,42 @@ _ENTER_PREPARING = """\
   if (AON_UNLIKELY(weight == 0 && !is_followed_unseen(w))) return real({all});
 """
 
-_PREPARE_SEND = (
-    _ENTER_PREPARING
-    + """\
+_SEND_REQUEST = """\
   Envelope sent = outgoing({count}, {datatype}, {dest}, {tag}, {comm});
-  const OpenCall call = weight != 0 ? begin_message(w, kSite{name}, sent) : OpenCall{{}};
+  const OpenCall call = {begin}begin_message(w, kSite{name}, sent){or_none};
   const int result = real({all});
   settle(&sent, {count}, {datatype}, {dest}, {comm}, result);
-  finish_prepare(call, RequestKind::kSend, sent, {request}, result);
+  {finish}(call, RequestKind::kSend, sent, {request}, result);
   return result;
 """
-)
 
-_PREPARE_RECEIVE = (
-    _ENTER_PREPARING
-    + """\
+_RECEIVE_REQUEST = """\
   Envelope asked = incoming({source}, {tag}, {comm});
-  const OpenCall call = weight != 0 ? begin_message(w, kSite{name}, asked) : OpenCall{{}};
+  const OpenCall call = {begin}begin_message(w, kSite{name}, asked){or_none};
   const int result = real({all});
   settle(&asked, {source}, {comm}, result);
-  finish_prepare(call, RequestKind::kReceive, asked, {request}, result);
+  {finish}(call, RequestKind::kReceive, asked, {request}, result);
   return result;
 """
-)
+
+
+def _filled(body, begin, or_none, finish):
+    body = body.replace("{begin}", begin).replace("{or_none}", or_none)
+    return body.replace("{finish}", finish)
+
+
+def _starting(body):
+    return _ENTER_COMMUNICATION + _filled(body, "", "", "finish_start")
+
+
+def _preparing(body):
+    return _ENTER_PREPARING + _filled(body, "weight != 0 ? ", " : OpenCall{{}}", "finish_prepare")
+
+
+_START_SEND = _starting(_SEND_REQUEST)
+_START_RECEIVE = _starting(_RECEIVE_REQUEST)
+_PREPARE_SEND = _preparing(_SEND_REQUEST)
+_PREPARE_RECEIVE = _preparing(_RECEIVE_REQUEST)
 
 _START_MATCHED_RECEIVE = (
     _ENTER_COMMUNICATION
