@@ -368,15 +368,14 @@ Result<pid_t> spawn_agent(const std::string& agent, AgentLink& link, AgentArgume
   return Error{Code::kUnavailable, "cannot start " + agent + ": " + strerror(spawned.error_number)};
 }
 
-std::string last_words_of_agent(const std::string& output) {
+std::string last_words_of_agent(const std::string& output, pid_t agent) {
   const Result<std::string> log = read_text_file(output + "/agent." + local_host_name() + ".log");
-  const size_t last = log ? log->find_last_not_of('\n') : std::string::npos;
-  if (last == std::string::npos) return {};
-  const size_t before = log->rfind('\n', last);
-  const size_t begin = before == std::string::npos ? 0 : before + 1;
-  const std::string line = log->substr(begin, last + 1 - begin);
-  const size_t head = line.find(": ");  // of the log: name, pid and level
-  return head == std::string::npos ? line : line.substr(head + 2);
+  if (!log) return {};
+  const std::string head = "aon-agent[" + std::to_string(agent) + "] error: ";
+  const size_t begin = log->rfind(head);
+  if (begin == std::string::npos) return {};
+  const size_t text = begin + head.size();
+  return log->substr(text, log->find('\n', text) - text);
 }
 
 Status send_register(int connection, const Registration& registration) {

@@ -55,9 +55,9 @@ Status check_descriptor_limit(uint32_t local_rank_count);
 /// Returns its pid.
 Result<pid_t> spawn_agent(const std::string& agent, AgentLink& link, AgentArguments arguments);
 
-/// The last line of the log that the agent of this node keeps in `output`: why it ended early.
-/// Empty where it has none.
-std::string last_words_of_agent(const std::string& output);
+/// The last error in the log that the agent of this node, process `agent`, keeps in `output`: why
+/// it ended early. Empty where it has none, as after a SIGKILL.
+std::string last_words_of_agent(const std::string& output, pid_t agent);
 
 /// A socket of `type` with this path, for the user alone; what had the path before is gone.
 /// Errors: kUnavailable.

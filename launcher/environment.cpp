@@ -233,9 +233,12 @@ std::vector<Variable> lost_variables(const Installation& files, const Environmen
     return path.filename() == std::filesystem::path(files.runtime_library).filename();
   };
   ProgramEnvironment result;
-  // One of another installation is as good: two of them in a process would both record.
-  if (std::none_of(preloaded.begin(), preloaded.end(), is_runtime))
+  const auto runtime = std::find_if(preloaded.begin(), preloaded.end(), is_runtime);
+  if (runtime == preloaded.end()) {
     add_preload(options, files, environment, result);
+  } else if (*runtime != files.runtime_library) {
+    return {};  // another installation is as good, and its runtime is not one for our plugins
+  }
   add_plugins(options, files, environment, result);
   return result.variables;
 }

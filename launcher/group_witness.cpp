@@ -12,12 +12,15 @@
 #include <string>
 
 #include "core/base/file.h"
+#include "launcher/descriptors.h"
 
 namespace aon::launcher {
 namespace {
 
 /// The kernel goes on to the next member of the group while we are already awake.
 constexpr long kSpreadNs = 1'000'000;
+/// For longer nobody who was told of a signal waits for a processor to judge it.
+constexpr int64_t kDoubtMs = 2'000;
 
 [[noreturn]] void stand_by(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -57,8 +60,13 @@ bool GroupWitness::saw(int number) {
   if (is_pending) {
     stop();
     start();
+    replaced_ms_ = now_ms();
   }
   return is_pending;
+}
+
+bool GroupWitness::is_certain() const {
+  return pid_ > 0 && (replaced_ms_ == 0 || now_ms() - replaced_ms_ > kDoubtMs);
 }
 
 }  // namespace aon::launcher

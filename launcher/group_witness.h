@@ -7,10 +7,12 @@
 ///     user ---kill(pid, USR1)------> aon-run                      passed on
 ///
 /// Thread: one; every signal is blocked in the caller.   Cost: one sleeping process per node; a
-/// signal takes about 1 ms to judge.   Errors: without a witness every signal is passed on.
+/// signal takes about 1 ms to judge.   Errors: without a witness none is seen to be the group's.
 #pragma once
 
 #include <sys/types.h>
+
+#include <cstdint>
 
 namespace aon::launcher {
 
@@ -22,10 +24,14 @@ class GroupWitness {
   void stop();
   /// True when signal `number` is pending for the witness; a new one takes its place then.
   bool saw(int number);
+  /// False without a witness and for a while after each new one: what was sent to the group before
+  /// that, and is judged only now, is not pending for it.
+  bool is_certain() const;
   pid_t pid() const noexcept { return pid_; }
 
  private:
   pid_t pid_ = -1;
+  int64_t replaced_ms_ = 0;  ///< 0: it is the first
 };
 
 }  // namespace aon::launcher

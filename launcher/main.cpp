@@ -54,6 +54,7 @@ struct Plan {
   bool output_was_asked_for = false;
   std::string output;  ///< absolute, exists once opened
   std::string socket;
+  pid_t agent = -1;  ///< if this process started it
 };
 
 const char* get(const char* name) { return getenv(name); }
@@ -76,6 +77,15 @@ void make_plan(Plan& plan) {
   plan.output_was_asked_for = !plan.options.output_dir.empty();
   plan.wanted_output =
       plan.output_was_asked_for ? plan.options.output_dir : "aon-" + plan.launch.id;
+}
+
+/// The outer launch has no agent any more. If its launcher's job is ours, the agent may have been
+/// killed, and records belong where those of the other ranks are.
+void leave_outer_launch(Plan& plan) {
+  const std::string outer = getenv("AON_OUTPUT");
+  if (plan.launch.has_launcher) plan.wanted_output = outer;
+  if (!plan.launch.has_launcher && (plan.options.record_fixture + "/").starts_with(outer + "/"))
+    plan.options.record_fixture.clear();  // an option of that launch
 }
 
 void set_variables(const Plan& plan, const std::string& socket) {
@@ -148,7 +158,7 @@ int timeout_ms_of(const Plan& plan) {
 }
 
 void say_ended_early(const Plan& plan) {
-  const std::string reason = last_words_of_agent(plan.output);
+  const std::string reason = last_words_of_agent(plan.output, plan.agent);
   say("the agent ended early" + (reason.empty() ? "" : " (" + reason + ")") +
       "; run: aon finalize " + plan.output);
 }
@@ -252,6 +262,7 @@ Status run_with_agent(Plan& plan) {
       program_environment(plan.options, plan.files, plan.socket, plan.output, get).left_alone;
   const Result<pid_t> agent = spawn_agent(plan.files.agent, *link, std::move(arguments));
   if (!agent) return agent.error();
+  plan.agent = *agent;
   if (plan.options.verbose)
     say("agent " + std::to_string(*agent) + " of launch " + plan.launch.id + ", files in " +
         plan.output);
@@ -341,6 +352,7 @@ int run(Plan& plan) {
     const Result<UniqueFd> agent = connect_agent(getenv("AON_SOCKET"));
     const bool is_over = !agent && agent.error().code == Code::kNotFound;
     if (!is_over) return run_nested(plan, agent);
+    leave_outer_launch(plan);
   }
   if (const auto refused = open_folders(plan)) return *refused;
   const Result<std::string> output = open_job_directory(plan.wanted_output, plan.launch);

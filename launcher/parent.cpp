@@ -101,13 +101,14 @@ Result<Parent> Parent::start(const std::vector<std::string>& words) {
   Parent parent;
   parent.signal_fd_ = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
   const pid_t self = getpid();
-  if (parent.signal_fd_ >= 0) parent.child_ = fork();
-  if (parent.child_ == 0) run_child(words, self, before);
-  if (parent.child_ > 0) {
-    parent.witness_.start();
-    return parent;
+  if (parent.signal_fd_ >= 0) {
+    parent.witness_.start();  // before anything that the program sends to the group
+    parent.child_ = fork();
   }
+  if (parent.child_ == 0) run_child(words, self, before);
+  if (parent.child_ > 0) return parent;
   const int error_number = errno;
+  parent.witness_.stop();
   if (parent.signal_fd_ >= 0) close(parent.signal_fd_);
   before.restore();
   return Error{Code::kUnavailable, std::string("cannot fork: ") + strerror(error_number)};
@@ -122,6 +123,8 @@ void Parent::forward(const signalfd_siginfo& info) {
       info.ssi_code == SI_KERNEL ||  // from the terminal
       (info.ssi_code != SI_QUEUE && witness_.saw(static_cast<int>(info.ssi_signo)));
   if (!is_for_group) {
+    // One to the group reaches those outside of it never: in doubt the program's own stay here.
+    if (sender == child_ && !witness_.is_certain()) return;
     const pid_t receiver = sender == child_ ? getppid() : child_;
     if (receiver > 0) send(receiver, info);  // else it is outside of this container
     return;
@@ -140,6 +143,14 @@ void Parent::stop_with_program() {
   if (waker_ < 0) return;
   kill(waker_, SIGKILL);
   waitpid(waker_, nullptr, 0);
+}
+
+/// A program that ends may have sent its parent signals of higher numbers than SIGCHLD.
+void Parent::forward_last_words() {
+  signalfd_siginfo info{};
+  while (read(signal_fd_, &info, sizeof(info)) == sizeof(info)) {
+    if (static_cast<pid_t>(info.ssi_pid) == child_ && info.ssi_signo != SIGCHLD) forward(info);
+  }
 }
 
 ProgramEnd Parent::wait_for_program() {
@@ -163,6 +174,7 @@ ProgramEnd Parent::wait_for_program() {
       if (WIFSTOPPED(status)) {
         stop_with_program();
       } else if (!WIFCONTINUED(status)) {
+        forward_last_words();
         witness_.stop();
         end.wait_status = status;
         return end;

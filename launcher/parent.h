@@ -5,7 +5,8 @@
 /// |-------------------------------|-----------------------------------------------------------|
 /// | signal sent to aon-run        | sent on to the program, with its value                    |
 /// | ... or to the whole group     | the program has had it already                            |
-/// | ... by the program            | sent on to whoever started aon-run: it was meant for him  |
+/// | ... by the program            | sent on to whoever started aon-run, it was meant for him; |
+/// |                               | kept for 2 s after one to the group, which may be another |
 /// | program stopped               | aon-run stops itself; SIGCONT goes on to the program      |
 /// | ... continued, or killed then | aon-run goes on, within a tenth of a second               |
 /// | program exits, dies by signal | aon-run exits alike, without a core file of its own       |
@@ -57,6 +58,7 @@ class Parent {
   Parent() = default;
 
   void forward(const signalfd_siginfo& info);
+  void forward_last_words();
   void stop_with_program();
 
   GroupWitness witness_;

@@ -35,6 +35,7 @@ struct FinalizeOptions {
   bool from_agent = false;        ///< the agent that started this holds its own lease
   bool drop_spool = false;
   bool uses_debuginfod = false;
+  std::vector<std::string> debug_directories = {"/usr/lib/debug"};
   bool is_quiet = false;
   uint64_t otf2_location_count = 4096;
   bool nccl_as_mpi = false;

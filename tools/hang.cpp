@@ -67,7 +67,7 @@ Result<Lines> lines_of_spool(const std::string& dir, bool is_live) {
   const Result<bool> has_any = may_hang(dir);
   if (!has_any) return has_any.error();
   if (!*has_any) return Lines();
-  const auto parts = writers::build_model(dir, writers::kDefaultOtf2Locations, false, false);
+  const auto parts = writers::build_model(dir, writers::kDefaultOtf2Locations, {}, false);
   if (!parts) return parts.error();
   std::vector<writers::WriterSlot> slots;
   auto finder = std::make_unique<writers::HangFinder>(is_live ? realtime_ns() : 0);

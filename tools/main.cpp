@@ -104,6 +104,12 @@ void add_finalize(CLI::App& app, Request& request) {
                     "operations of NCCL are MPI's in the archive, for tools that know only those");
   command->add_flag("--debuginfod", options.uses_debuginfod,
                     "ask the servers of DEBUGINFOD_URLS for names and lines of functions");
+  command
+      ->add_option("--debug-directories", options.debug_directories,
+                   "where separate debug files lie, DIR:DIR (default /usr/lib/debug)")
+      ->delimiter(':')
+      ->allow_extra_args(false)
+      ->envname("AON_DEBUG_DIRECTORIES");  // also of what the agent starts
   command->add_option("--disk", request.disk,
                       "limit of spool and archive together (default: that of the run)");
   command->add_option("-j,--jobs", options.jobs,

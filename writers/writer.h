@@ -418,7 +418,9 @@ struct Outcome {
   uint64_t device_overlap_count = 0;     ///< work that began before other work of its stream ended,
                                          ///< and is shown behind it
   uint64_t unplaced_device_count = 0;    ///< work of a stream whose definition is lost
-  uint64_t pause_count = 0;              ///< by the program, on its threads: MPI_Pcontrol(0)
+  uint64_t uncounted_launch_count = 0;  ///< operations that graphs launched, and of which NCCL does
+                                        ///< not tell all ranks: in no timeline
+  uint64_t pause_count = 0;             ///< by the program, on its threads: MPI_Pcontrol(0)
   /// Every message of every location is here: nothing was lost or still open, no pause.
   bool communication_complete = false;
 };
@@ -438,6 +440,7 @@ inline Outcome operator+(const Outcome& a, const Outcome& b) {
   sum.unmatched_io_count = a.unmatched_io_count + b.unmatched_io_count;
   sum.device_overlap_count = a.device_overlap_count + b.device_overlap_count;
   sum.unplaced_device_count = a.unplaced_device_count + b.unplaced_device_count;
+  sum.uncounted_launch_count = a.uncounted_launch_count + b.uncounted_launch_count;
   sum.pause_count = a.pause_count + b.pause_count;
   sum.communication_complete = a.communication_complete && b.communication_complete;
   return sum;

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <optional>
@@ -67,7 +68,8 @@ void reset_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-/// The rank's soft limits were meant for the rank.
+/// The rank's soft limits were meant for the rank. The stack's is that of the first thread and of
+/// what we start; where it is ours to choose, it is what systems usually give.
 void raise_limits() {
   for (const auto resource : {RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_DATA, RLIMIT_CPU}) {
     rlimit limit{};
@@ -75,6 +77,11 @@ void raise_limits() {
     limit.rlim_cur = limit.rlim_max;
     ::setrlimit(resource, &limit);
   }
+  constexpr rlim_t kStackBytes = 8 << 20;
+  rlimit stack{};
+  if (::getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= kStackBytes) return;
+  stack.rlim_cur = std::min(kStackBytes, stack.rlim_max);
+  ::setrlimit(RLIMIT_STACK, &stack);
 }
 
 /// As was the size of its stack, which a thread would have, too.

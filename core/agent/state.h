@@ -172,7 +172,7 @@ class ProgramCell {
   uint32_t number() const noexcept {
     return number_.load(std::memory_order_acquire);  // pairs with agent:program
   }
-  /// Twice at most. `path` has kPathBytes and need not end with a NUL.
+  /// Once at most where a reader may look. `path` has kPathBytes and need not end with a NUL.
   void set(const char* path) noexcept {
     const uint32_t next = number_.load(std::memory_order_relaxed) + 1;
     std::memcpy(path_[next & 1u], path, kPathBytes - 1);

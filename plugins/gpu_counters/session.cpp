@@ -134,8 +134,11 @@ Problem Session::stop(const Sink& sink) {
   auto parameters = sized<OfSampling>();
   parameters.sampling = sampling_;
   Problem problem;
-  if (std::exchange(is_started_, false) && call_.stop(&parameters) == kSuccess && sink)
-    problem = read(sink);
+  if (std::exchange(is_started_, false)) {
+    const int code = call_.stop(&parameters);
+    if (sink) problem = read(sink);  // what came before it failed is there all the same
+    if (code != kSuccess && !problem) problem = problem_of("cuptiPmSamplingStop", code);
+  }
   call_.disable(&parameters);
   sampling_ = nullptr;
   return problem;

@@ -24,7 +24,7 @@ bool may_be_on_file(const Writer* w) {
 }  // namespace
 
 void note_inside(const Writer* w, const Site& site, const void* caller) noexcept {
-  if (is_of_library(caller) || is_repeated(w, site) || may_be_on_file(w)) return;
+  if ((is_repeated(w, site) && is_of_fortran(caller)) || may_be_on_file(w)) return;
   if (g_count.fetch_add(1, std::memory_order_relaxed) == 0) tell_provider(false);
 }
 

@@ -11,9 +11,10 @@
 namespace aon::mpi {
 
 /// A call of `site` from `caller`, inside another one, is about to be forwarded. It is the
-/// library's own where the code of the library calls, or the library was given the same call in
-/// another language, or one on a file (Open MPI has ROMIO, which calls MPI_ names, in a file of its
-/// own).
+/// library's own where the library was given the same call in Fortran (a callback in Fortran that
+/// calls the function around it is taken for that), or one on a file: ROMIO calls MPI_ names. What
+/// else the libraries we know send and receive they do by other names. Who called is no evidence: a
+/// callback whose last word is its call has left the stack by then.
 void note_inside(const Writer* w, const Site& site, const void* caller) noexcept;
 
 /// How many of the program's there were so far.

@@ -96,7 +96,7 @@ void put_completed(Writer* w, uint64_t now, const Request& request, const Status
       complete_collective(w, now, request, flags);
       break;
     case RequestKind::kRma:
-      complete_rma(w, now, request, flags);
+      if (!request.is_told) complete_rma(w, now, request, flags);
       break;
     case RequestKind::kFile:  // cannot be cancelled; Open MPI 4.1 leaves that field as it was
       complete_io(w, now, request, flags == 0 ? status_bytes(status) : 0, flags);
@@ -285,6 +285,7 @@ void free_request(Writer* w, Handle handle) noexcept {
   }
   if (w == nullptr) return;  // paused
   const uint64_t now = ticks(w);
+  if (request.is_told && request.kind == RequestKind::kRma) return;
   if (request.is_told) {
     complete_told(w, now, request);
     return;

@@ -44,7 +44,11 @@ struct Range {
     return at >= start && at < end;
   }
 };
-Range g_code;  // guarded by g_mutex until g_is_known, then constant: the library's
+
+// The objects of Fortran's functions, and ours, whose Fortran wrappers call from a common place.
+constexpr const char* kFortranNames[] = {"mpi_send_", "mpi_send", "MPI_SEND", "mpi_send_f08_"};
+Range g_fortran[1 + sizeof kFortranNames / sizeof *kFortranNames];  // as the next
+std::atomic<bool> g_has_fortran;  // until then guarded by g_mutex, then constant
 
 int missing_function() { return abi.error_other != 0 ? abi.error_other : 16; }
 
@@ -209,6 +213,16 @@ bool has_all_queries() {
          queries.group_translate_ranks != nullptr && queries.group_free != nullptr;
 }
 
+void note_fortran_locked() {
+  Range* range = g_fortran;
+  range++->inside = reinterpret_cast<ElfW(Addr)>(&abi);
+  for (const char* name : kFortranNames)
+    range++->inside = reinterpret_cast<ElfW(Addr)>(find_behind(name));
+  for (Range& each : g_fortran)
+    if (dl_iterate_phdr(note_range, &each) == 0) each.start = each.end = 0;
+  g_has_fortran.store(true, std::memory_order_release);  // pairs with mpi:fortran
+}
+
 void detect_locked() {
   if (g_is_detected) return;
   g_is_detected = true;
@@ -224,8 +238,6 @@ void detect_locked() {
     abi = found;
     g_backend = backend;
     find_queries();
-    g_code.inside = reinterpret_cast<ElfW(Addr)>(init);
-    dl_iterate_phdr(note_range, &g_code);
     g_is_known.store(has_all_queries(), std::memory_order_release);  // pairs with mpi:known
     return;
   }
@@ -283,7 +295,16 @@ bool library_is_known() noexcept {
   return g_is_known.load(std::memory_order_acquire);  // pairs with mpi:known
 }
 
-bool is_of_library(const void* code) noexcept { return g_code.has(code); }
+bool is_of_fortran(const void* code) noexcept {
+  if (AON_UNLIKELY(!g_has_fortran.load(std::memory_order_acquire))) {  // pairs with mpi:fortran
+    pthread_mutex_lock(&g_mutex);
+    if (!g_has_fortran.load(std::memory_order_relaxed)) note_fortran_locked();
+    pthread_mutex_unlock(&g_mutex);
+  }
+  for (const Range& range : g_fortran)
+    if (range.has(code)) return true;
+  return false;
+}
 
 const Backend* library_backend() noexcept { return g_backend; }
 

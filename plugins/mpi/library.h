@@ -107,9 +107,9 @@ extern Queries queries;
 /// are only forwarded: nobody knows what its handles, statuses and constants mean.
 bool library_is_known() noexcept;
 
-/// Whether `code` is the library's: what it calls by MPI_ names is no call of the program. False
-/// where the program itself is the library.
-bool is_of_library(const void* code) noexcept;
+/// Whether `code` is where Fortran's functions are, which may call C's by the same names.
+/// Thread: any.   Cost: some comparisons; the first time a look at the loaded libraries.
+bool is_of_fortran(const void* code) noexcept;
 
 /// The backend of a known library.
 const Backend* library_backend() noexcept;

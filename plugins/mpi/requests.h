@@ -68,7 +68,8 @@ struct Request {
   bool is_persistent : 1;
   bool is_cancelled : 1 = false;  ///< MPI_Cancel was called: whether it was in time, its end says
   bool is_partitioned : 1 = false;
-  bool is_told : 1 = false;     ///< MPI_Request_get_status has told what it received
+  bool is_told : 1 = false;     ///< MPI_Request_get_status has told what it received; kRma: its
+                                ///< completion stands in the records already
   uint64_t bytes_received = 0;  ///< kCollective; told
   uint32_t start_count = 0;     ///< kCollective, persistent: how often it was started
   int32_t told_tag = 0;

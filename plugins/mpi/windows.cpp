@@ -130,8 +130,11 @@ uint32_t group_id(Handle group) noexcept {
   members.hash = members.count = 0;
   // The program's error handler must not hear of our question.
   if (group == 0 || canonical(group) == abi.group_null || !mpi_is_usable()) return 0;
+  int count = 0;  // ranks are translated one by one: not in vain
+  if (queries.group_size(group, &count) != kSuccess ||
+      static_cast<uint32_t>(count) > kMaxGroupMembers)
+    return 0;
   if (!visit_world_ranks(group, add_members, &members)) return 0;
-  if (members.count > kMaxGroupMembers) return 0;
   const uint64_t key = mix(members.hash, members.count) | kGroupMark;
   if (void* found = g_groups.find(key)) return id_of(found);
   Guard guard(&g_lock);

@@ -21,6 +21,8 @@ namespace {
 constexpr uint64_t kChainedRole = uint64_t{7} << 45;  ///< no Role has it
 constexpr uint64_t kContext = uint64_t{1} << 44;      ///< or else it is a handle
 constexpr uint64_t kNumberMask = (uint64_t{1} << 44) - 1;
+constexpr uint32_t kCallShift = 42;  ///< in an event's number, above its count: kCall... of ours
+constexpr uint64_t kCountMask = (uint64_t{1} << kCallShift) - 1;
 constexpr uint32_t kGenerationShift = 16;  ///< in a context's number, above its place
 constexpr size_t kMaxDescriptorBytes = 136;
 constexpr size_t kDescriptorBytes[8] = {0, 120, 128, 120, 104, 112, 112, 136};
@@ -138,7 +140,10 @@ uint64_t process_bits() {
 
 void* keep(const BothHandles& both) {
   if (both.ours == nullptr && both.theirs == nullptr) return nullptr;
-  const uint64_t number = g_tables->next_pair.fetch_add(1, std::memory_order_relaxed) & kNumberMask;
+  const Handle ours = Handle::of(both.ours);
+  const uint64_t call = ours.role == Role::kApi ? ours.channel : 0;
+  const uint64_t count = g_tables->next_pair.fetch_add(1, std::memory_order_relaxed);
+  const uint64_t number = call << kCallShift | (count & kCountMask);
   Pair& pair = g_tables->pairs[number % kPairs];
   pair.number.store(0, std::memory_order_relaxed);
   pair.ours.store(both.ours, std::memory_order_release);      // pairs with nccl:pair
@@ -163,6 +168,22 @@ BothHandles find(const void* handle) {
   both.theirs = pair.theirs.load(std::memory_order_acquire);  // pairs with nccl:pair
   if (pair.number.load(std::memory_order_relaxed) != number + 1) return {};
   return both;
+}
+
+/// As find(); a call that is too old, for a graph has captured it, is at least known as such.
+BothHandles find_parent(const void* handle) {
+  const BothHandles both = find(handle);
+  const auto call = static_cast<uint32_t>(reinterpret_cast<uint64_t>(handle) >> kCallShift & 3);
+  if (both.ours != nullptr || both.theirs != nullptr || !is_event(handle) || call == 0 ||
+      g_state == nullptr)
+    return both;
+  const Handle nowhere{g_state->process.load(std::memory_order_relaxed),
+                       Role::kApi,
+                       kMaxCommunicators - 1,
+                       kMaxOperations - 1,
+                       call,
+                       0};
+  return {nowhere.pointer(), nullptr};
 }
 
 bool is_of_process(const void* context) {
@@ -309,7 +330,7 @@ void* start_both(int version, void* context, const Descriptor* descriptor, uint6
   alignas(8) char copy[kMaxDescriptorBytes];
   memcpy(copy, descriptor, kDescriptorBytes[version]);
   auto* own = reinterpret_cast<Descriptor*>(copy);
-  const BothHandles parent = find(descriptor->parent);
+  const BothHandles parent = find_parent(descriptor->parent);
   BothHandles started;
   own->parent = parent.ours;
   const Contexts* contexts = contexts_of(context);

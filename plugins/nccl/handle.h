@@ -17,7 +17,8 @@ constexpr uint32_t kMaxCommunicators = 1024;  ///< of a process at a time
 constexpr uint32_t kMaxOperations = 16384;    ///< in flight, of a communicator
 constexpr uint32_t kMaxChannels = 64;
 constexpr uint32_t kGenerationMask = (1u << 15) - 1;
-constexpr uint32_t kGroupAsksGpu = 1;   ///< channels are told of what the group calls
+constexpr uint32_t kGroupAsksGpu = 1;   ///< channels are told of what the group calls, and kept
+constexpr uint32_t kGroupCounts = 2;    ///< they are told, if only for a chained plugin or RAS
 constexpr uint32_t kCallAsksGpu = 1;    ///< they are told of what NCCL makes of the call
 constexpr uint32_t kCallUncounted = 2;  ///< a graph has captured it without (kNcclUncounted)
 
@@ -26,7 +27,7 @@ enum class Role : uint32_t {
   kApi,               ///< the call of the program; channel: one of kCall... or 0
   kWork,              ///< what NCCL made of it: Coll, P2p
   kChannel,           ///< its kernel on one channel
-  kGroup,             ///< a GroupApi: the generation is a count, the slot kGroupAsksGpu or 0
+  kGroup,             ///< a GroupApi: the generation is a count, the slot has kGroup... bits
   kProxy,             ///< what the proxy does for a channel; slot: of State::proxies
   kStep,              ///< one of its steps; channel: its number modulo kStepsInFlight
 };

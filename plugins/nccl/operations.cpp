@@ -13,20 +13,22 @@ namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
-/// Whether channels are asked for now: by our level, and by NCCL's mask, from which somebody else
-/// may take them (RAS, from NCCL 2.31 on).
-bool asks_gpu(const Communicator& communicator) {
+/// kGroup... bits as they are now: whether NCCL's mask has channels, for whomever (a chained
+/// plugin, RAS from NCCL 2.31 on), and whether our level has them as well.
+uint32_t asked_for(const Communicator& communicator) {
   const State& state = *g_state;
-  if (!communicator.waits_for_gpu || state.level.load(kRelaxed) < Level::kGpu) return false;
   const int mask = __atomic_load_n(state.mask.load(kRelaxed), __ATOMIC_RELAXED);
-  return (static_cast<uint64_t>(mask) & kKernelChannel) != 0;
+  if ((static_cast<uint64_t>(mask) & kKernelChannel) == 0) return 0;
+  const bool is_ours = communicator.waits_for_gpu && state.level.load(kRelaxed) >= Level::kGpu;
+  return is_ours ? kGroupCounts | kGroupAsksGpu : kGroupCounts;
 }
 
-/// Whether they were asked for when the group began, which is when NCCL reads its mask: of one that
+/// What of it was so when the group began, too, which is when NCCL reads its mask: of one that
 /// raised the level no channel is told.
-bool did_ask_gpu(const void* group) {
+uint32_t asked_for_in(const void* group, const Communicator& communicator) {
   const Handle handle = Handle::of(group);
-  return handle.role != Role::kGroup || handle.slot == kGroupAsksGpu;
+  return handle.role != Role::kGroup ? asked_for(communicator)
+                                     : asked_for(communicator) & handle.slot;
 }
 
 /// NCCL begins a group with the communicator of its first call alone.
@@ -40,12 +42,15 @@ void* start_api(Communicator& communicator, const void* group, Facts facts) {
   join_group(communicator, group);
   Writer* w = attached_writer();
   if (w == nullptr) return nullptr;
-  const bool asks = asks_gpu(communicator) && did_ask_gpu(group);
-  if (!asks && (facts.flags & kNcclGraphCaptured) != 0) facts.flags |= kNcclUncounted;
+  const uint32_t asked = asked_for_in(group, communicator);
+  if ((asked & kGroupCounts) == 0 && (facts.flags & kNcclGraphCaptured) != 0)
+    facts.flags |= kNcclUncounted;
   const uint64_t now = ticks(w);
   begin_call_region(w, region_of(facts.function), now);
   Handle handle = open_operation(communicator, facts, now, kApiOpen, Role::kApi);
-  handle.channel = asks ? kCallAsksGpu : (facts.flags & kNcclUncounted) != 0 ? kCallUncounted : 0;
+  handle.channel = (asked & kGroupAsksGpu) != 0          ? kCallAsksGpu
+                   : (facts.flags & kNcclUncounted) != 0 ? kCallUncounted
+                                                         : 0;
   return handle.pointer();
 }
 
@@ -135,7 +140,8 @@ bool join_call(Communicator& communicator, const Handle& call, const Facts& fact
 bool has_channels(const Communicator& communicator, const Handle& call, const Facts& facts) {
   if (facts.channels == 0) return false;
   if (facts.is_p2p && facts.peer == communicator.rank && communicator.version < 7) return false;
-  return is_call(call) ? call.channel == kCallAsksGpu : asks_gpu(communicator);
+  return is_call(call) ? call.channel == kCallAsksGpu
+                       : (asked_for(communicator) & kGroupAsksGpu) != 0;
 }
 
 void* start_work(Communicator& communicator, const void* parent, Facts facts) {
@@ -270,7 +276,7 @@ void stop_channel(const Handle& handle, Operation& operation) {
 void* start_group(Communicator& communicator) {
   const uint32_t number = communicator.group_count.fetch_add(1, kRelaxed);
   State& state = *g_state;
-  const uint32_t asks = asks_gpu(communicator) ? kGroupAsksGpu : 0;  // as it was until now
+  const uint32_t asks = asked_for(communicator);  // as it was until now
   if (const Writer* w = attached_writer(); w != nullptr) heed_budget(state, w);
   const uint32_t place = static_cast<uint32_t>(&communicator - state.communicators);
   void* group =

@@ -163,7 +163,7 @@ Status Assembly::prepare(const fs::path& staging) {
     add_warnings(std::move(*lines));
   }
   Result<std::unique_ptr<JobModel>> parts =
-      build_model(folder_, options_.otf2_locations, options_.uses_debuginfod);
+      build_model(folder_, options_.otf2_locations, options_.symbol_search);
   if (!parts) {
     Error error = parts.error();  // what could not be read of the rings may be all there was
     for (const std::string& warning : report_.warnings) error.message += "; " + warning;

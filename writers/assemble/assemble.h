@@ -32,9 +32,9 @@ struct AssembleOptions {
   bool writes_hdf5 = true;
   bool drops_spool = false;              ///< remove DIR/spool after success
   std::function<bool()> may_drop_spool;  ///< asked just before; empty: it may
-  bool uses_debuginfod = false;  ///< asks the servers of DEBUGINFOD_URLS for names and lines
-  bool is_snapshot = false;      ///< the job still runs: leave ring files and the spool alone
-  std::vector<std::string> lost_nodes;  ///< whose agents ended before their spool was complete
+  symbols::DebugSearch symbol_search;    ///< where names and lines of functions come from
+  bool is_snapshot = false;              ///< the job still runs: leave ring files and spool alone
+  std::vector<std::string> lost_nodes;   ///< whose agents ended before their spool was complete
   uint64_t disk_cap_bytes = 0;  ///< of spool and archive together, per node; 0: as the spool says
   // In shares (shares.h), where one process is enough otherwise:
   uint32_t share_count = 1;                ///< processes of this node, with all groups between them

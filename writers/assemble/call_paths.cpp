@@ -70,10 +70,10 @@ class Places {
   void add(const Place& place) { modules_[place.module].emplace(place.offset, Frames()); }
 
   /// Looks all of them up; what has no name is its module and offset.
-  std::vector<SymbolReport> resolve(bool uses_debuginfod) {
+  std::vector<SymbolReport> resolve(const symbols::DebugSearch& search) {
     std::vector<SymbolReport> reports;
     symbols::ResolverOptions options;
-    options.allows_debuginfod = uses_debuginfod;
+    options.search = search;
     symbols::Resolver resolver(options);
     for (auto& [module, places] : modules_) {
       if (module.path.starts_with('/') || module.path == kVdsoModule)
@@ -185,14 +185,14 @@ void for_each_node(const Model& model, Visit visit) {
 
 }  // namespace
 
-void build_call_paths(JobModel* parts, bool uses_debuginfod) {
+void build_call_paths(JobModel* parts, const symbols::DebugSearch& search) {
   Model& model = parts->model;
   FunctionTable functions(&model.functions);
   Places places(&functions);
   for_each_node(model, [&](const Group& group, const CallPathNode& node) {
     places.add(place_of(*group.process, node));
   });
-  model.symbol_reports = places.resolve(uses_debuginfod);
+  model.symbol_reports = places.resolve(search);
   Tree tree(&model.call_paths);
   for (Group& group : model.groups) {
     if (group.process == nullptr) continue;

@@ -68,7 +68,7 @@ void EventPass::end_groups() {
   requests_.settle(&outcome_);
   open_io_.settle(&outcome_);
   outcome_.unplaced_device_count += device_spans_.restart();
-  nccl_spans_.restart();
+  outcome_.uncounted_launch_count += nccl_spans_.restart();
 }
 
 /// What lives from the first location of a process to its last one.
@@ -76,7 +76,7 @@ void EventPass::begin_group(const Group& group) {
   requests_.settle(&outcome_);
   open_io_.settle(&outcome_);
   outcome_.unplaced_device_count += device_spans_.restart();
-  nccl_spans_.restart();
+  outcome_.uncounted_launch_count += nccl_spans_.restart();
   request_group_ = group.id;
 }
 

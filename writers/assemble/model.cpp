@@ -57,7 +57,8 @@ void tell_once_what_is_off(std::vector<spool::Node>* nodes) {
 }  // namespace
 
 Result<std::unique_ptr<JobModel>> build_model(const std::filesystem::path& folder,
-                                              uint32_t otf2_locations, bool uses_debuginfod,
+                                              uint32_t otf2_locations,
+                                              const symbols::DebugSearch& search,
                                               bool has_call_paths) {
   Result<spool::Job> job = spool::read_job(folder);
   if (!job) return job.error();
@@ -90,8 +91,8 @@ Result<std::unique_ptr<JobModel>> build_model(const std::filesystem::path& folde
   build_windows(parts.get());
   build_files(parts.get());
   build_open_calls(parts.get());
-  build_stacks(parts.get(), uses_debuginfod);
-  if (has_call_paths) build_call_paths(parts.get(), uses_debuginfod);
+  build_stacks(parts.get(), search);
+  if (has_call_paths) build_call_paths(parts.get(), search);
   Status status = build_locations(parts.get(), otf2_locations);
   if (!status) return status.error();
   return parts;

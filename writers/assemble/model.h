@@ -15,6 +15,7 @@
 #include "core/spool/files.h"
 #include "core/spool/job.h"
 #include "writers/assemble/record_load.h"
+#include "writers/symbols/debug_search.h"
 #include "writers/writer.h"
 
 namespace aon::writers {
@@ -35,11 +36,12 @@ struct JobModel {
 };
 
 /// Reads the job below `folder` and numbers everything. At most `otf2_locations` timelines are
-/// marked for the archive; above that only master threads are. Names of functions may be asked for
-/// from debuginfod servers when `uses_debuginfod`. Without `has_call_paths` no names are looked up.
+/// marked for the archive; above that only master threads are. Names of functions come from
+/// where `search` says. Without `has_call_paths` no names are looked up.
 /// Errors: kNotFound without a spool or processes, kIo.
 Result<std::unique_ptr<JobModel>> build_model(const std::filesystem::path& folder,
-                                              uint32_t otf2_locations, bool uses_debuginfod = false,
+                                              uint32_t otf2_locations,
+                                              const symbols::DebugSearch& search = {},
                                               bool has_call_paths = true);
 
 }  // namespace aon::writers

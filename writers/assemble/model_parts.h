@@ -20,13 +20,13 @@ void build_windows(JobModel* parts);
 void build_files(JobModel* parts);
 
 /// Fills functions and call paths and each group's table to them. Needs groups.
-void build_call_paths(JobModel* parts, bool uses_debuginfod);
+void build_call_paths(JobModel* parts, const symbols::DebugSearch& search);
 
 /// Fills open_calls. Needs communicators and clocks.
 void build_open_calls(JobModel* parts);
 
 /// Fills stacks. Needs groups and clocks.
-void build_stacks(JobModel* parts, bool uses_debuginfod);
+void build_stacks(JobModel* parts, const symbols::DebugSearch& search);
 
 /// Fills locations, start_ns and end_ns. Needs groups and clocks.   Errors: kIo.
 Status build_locations(JobModel* parts, uint32_t otf2_locations);

@@ -110,11 +110,12 @@ class NcclTimeline final : public StreamEvents {
 
 }  // namespace
 
-void NcclSpans::restart() {
+uint64_t NcclSpans::restart() {
   stored_count_ = 0;  // of a communicator without a timeline
   drop();
   is_dropped_ = false;
   timed_.clear();
+  return std::exchange(uncounted_count_, 0);
 }
 
 void NcclSpans::drop() {
@@ -129,8 +130,12 @@ Status NcclSpans::add(const Record& record) {
   const RecordHead& head = record.head;
   if (head.slot_count != kNcclSlots) return {};
   const auto flags = static_cast<uint32_t>(pair_high(record.words[5]));
+  if ((flags & (kNcclGraphCaptured | kNcclInFlight)) != 0) return {};
   // Of what is not counted some ranks are not told: their collectives would match others.
-  if ((flags & (kNcclGraphCaptured | kNcclInFlight | kNcclUncounted)) != 0) return {};
+  if ((flags & kNcclUncounted) != 0) {
+    ++uncounted_count_;
+    return {};
+  }
   if (is_dropped_) {
     ++left_out_count_;
     return {};

@@ -53,8 +53,9 @@ class NcclSpans {
                      size_t memory_bytes = kMemoryBytes)
       : folder_(std::move(folder)), max_file_bytes_(max_file_bytes), memory_bytes_(memory_bytes) {}
 
-  /// Forgets all; the next process begins.
-  void restart();
+  /// Forgets all; the next process begins. Returns how many launches by graphs were not shown, for
+  /// NCCL does not tell all ranks of them.
+  uint64_t restart();
   /// Takes a record that is_nccl_operation(), of a communicator that has a timeline.
   Status add(const Record& record);
   /// Leaves out all of the process that is not shown yet, for its store has failed.
@@ -82,6 +83,7 @@ class NcclSpans {
   bool is_dropped_ = false;
   uint64_t stored_count_ = 0;  ///< and not replayed
   uint64_t left_out_count_ = 0;
+  uint64_t uncounted_count_ = 0;
   std::unordered_set<uint32_t> timed_;  ///< communicators with times on the GPU
 };
 

@@ -171,7 +171,7 @@ Status join_assembly(const fs::path& folder, const std::string& node) {
     return !owner || !owner->is_alive;
   });
   Result<std::unique_ptr<JobModel>> parts =
-      build_model(folder, plan->otf2_locations, false, /*has_call_paths=*/false);
+      build_model(folder, plan->otf2_locations, {}, /*has_call_paths=*/false);
   if (!parts) return parts.error();
   Model& model = (*parts)->model;
   if (model_fingerprint(**parts) != plan->fingerprint)

@@ -28,9 +28,9 @@ Place place_of(std::string_view line) {
 using Names = std::vector<std::string>;                            ///< innermost first
 using Modules = std::map<std::string, std::map<uint64_t, Names>>;  ///< by path and offset
 
-void resolve(bool uses_debuginfod, Modules* modules) {
+void resolve(const symbols::DebugSearch& search, Modules* modules) {
   symbols::ResolverOptions options;
-  options.allows_debuginfod = uses_debuginfod;
+  options.search = search;
   options.wants_lines = false;
   symbols::Resolver resolver(options);
   for (auto& [path, places] : *modules) {
@@ -48,7 +48,7 @@ void resolve(bool uses_debuginfod, Modules* modules) {
 
 }  // namespace
 
-void build_stacks(JobModel* parts, bool uses_debuginfod) {
+void build_stacks(JobModel* parts, const symbols::DebugSearch& search) {
   Model& model = parts->model;
   Modules modules;
   for (const Group& group : model.groups) {
@@ -60,7 +60,7 @@ void build_stacks(JobModel* parts, bool uses_debuginfod) {
       }
     }
   }
-  resolve(uses_debuginfod, &modules);
+  resolve(search, &modules);
   for (const Group& group : model.groups) {
     if (group.process == nullptr) continue;
     for (const auto& [tid, stack] : group.process->stacks) {

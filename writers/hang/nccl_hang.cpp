@@ -105,7 +105,7 @@ void NcclHangFinder::add(const Event& event) {
   const bool is_transfer = model_->regions[region].role == RegionRole::kPointToPoint;
   constexpr uint32_t kUncounted = kNcclNoWork | kNcclUncounted;
   progress.is_forgetful |= is_transfer && (operation.flags & kUncounted) != 0;
-  graphs_.add(communicator, *rank, operation.flags);
+  graphs_.add(communicator, *rank, model_->regions[region].role, operation.flags);
   if ((operation.flags & kNcclNoWork) != 0 || operation.sequence > kMaxSequence) return;
   note_level(operation, &progress);
   if ((operation.flags & kNcclUncounted) != 0) return;
@@ -271,8 +271,16 @@ void NcclHangFinder::note_quiet() {
   }
 }
 
+/// What was captured may be known of some members only: then nobody knows whether they count alike.
 void NcclHangFinder::note_unlike() {
-  const std::set<uint32_t> unlike = graphs_.unlike();
+  std::set<uint32_t> unlike = graphs_.unlike();
+  const std::set<uint32_t> counted = graphs_.counted();
+  for (const auto& [member, progress] : progress_) {
+    const bool has_first = progress.first_call == 0 || progress.first_call == UINT32_MAX;
+    const bool is_whole =
+        has_first && progress.group < hole_end_ns_.size() && hole_end_ns_[progress.group] == 0;
+    if (!is_whole && counted.count(member.first) != 0) unlike.insert(member.first);
+  }
   for (auto& [member, progress] : progress_) progress.is_unlike = unlike.count(member.first) != 0;
 }
 

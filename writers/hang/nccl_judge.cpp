@@ -29,8 +29,12 @@ bool NcclHangFinder::is_certain(const Progress& progress, const Kind& kind) cons
 /// Says of one member what it is to the hang.
 void NcclHangFinder::judge_member(const Member& member, const Kind& kind, NcclHang* hang) const {
   const auto found = progress_.find(member);
-  if (found == progress_.end() || found->second.is_unlike) {
+  if (found == progress_.end()) {
     ++hang->unknown_count;
+    return;
+  }
+  if (found->second.is_unlike) {
+    ++hang->unlike_count;
     return;
   }
   const Progress& progress = found->second;

@@ -92,6 +92,11 @@ class NcclText : private HangText {
     if (hang.unknown_count != 0)
       add(fmt::format("  of {} members it is not known: their records have holes or are not here",
                       hang.unknown_count));
+    if (hang.unlike_count != 0)
+      add(
+          fmt::format("  of {} members it is not known: NCCL may count what graphs launch "
+                      "otherwise for them, which were captured at another level",
+                      hang.unlike_count));
     return std::move(lines_);
   }
 

@@ -305,6 +305,7 @@ Json assembly_json(const LedgerFacts& facts) {
           {"unmatched_io", facts.outcome.unmatched_io_count},
           {"device_overlaps", facts.outcome.device_overlap_count},
           {"device_work_without_stream", facts.outcome.unplaced_device_count},
+          {"nccl_launches_not_in_archive", facts.outcome.uncounted_launch_count},
           {"pauses", facts.outcome.pause_count},
           {"communication_complete", facts.outcome.communication_complete},
           {"damaged_blocks", damaged_blocks},

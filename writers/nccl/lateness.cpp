@@ -97,7 +97,8 @@ bool LatenessAnalysis::has_partners(const NcclOperation& operation) const {
 Status LatenessAnalysis::add(const NcclOperation& operation) {
   if ((operation.flags & kNcclInFlight) != 0 || !has_partners(operation)) return {};
   graphs_.add(communicators_.global(operation.communicator),
-              places_.at(operation.communicator).rank, operation.flags);
+              places_.at(operation.communicator).rank,
+              model_->regions[regions_.global(operation.region)].role, operation.flags);
   if ((operation.flags & kNcclGpuTimed) == 0) {
     if ((operation.flags & kNcclNoWork) == 0) ++summary_.untimed_count;
     return {};
@@ -224,9 +225,7 @@ Status LatenessAnalysis::save_parts(StateOut* out) {
 
 /// Members have the numbers here that they would have had with their events.
 Status LatenessAnalysis::load(StateIn* in) {
-  uint64_t told_count = 0;
-  uint64_t untimed_count = 0;
-  uint64_t unmatched_count = 0;
+  uint64_t told_count = 0, untimed_count = 0, unmatched_count = 0;
   std::vector<LateMember> told;
   if (!in->get(&told_count) || !in->get(&untimed_count) || !in->get(&unmatched_count) ||
       !in->get(&told))

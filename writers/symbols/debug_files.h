@@ -12,17 +12,12 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "core/base/elf_file.h"
 #include "core/base/result.h"
+#include "writers/symbols/debug_search.h"
 
 namespace aon::symbols {
-
-struct DebugSearch {
-  std::vector<std::string> directories;
-  bool allows_debuginfod = false;
-};
 
 /// The file with the code that has this build-id: DIR/.build-id/xx/yyyy, debuginfod.
 std::optional<ElfFile> find_program(const std::string& build_id, const DebugSearch& search);

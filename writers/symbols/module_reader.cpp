@@ -45,8 +45,8 @@ Result<ElfFile> open_vdso() {
 Error build_id_differs(const std::string& path, const ElfFile& file, const std::string& wanted) {
   const std::string has = file.build_id().empty() ? "none" : hex(file.build_id());
   return {Code::kInvalid, path + ": build-id differs: the file has " + has + ", what ran had " +
-                              hex(wanted) + "; put that file back, or its copy under " +
-                              "/usr/lib/debug/.build-id"};
+                              hex(wanted) + "; put that file back, or its copy " +
+                              "under .build-id of the debug directory"};
 }
 
 /// The file that ran: the one at its path, or what has its build-id elsewhere.
@@ -78,10 +78,7 @@ Result<ElfFile> open_module(const ModuleReference& module, const DebugSearch& se
 class ModuleReader {
  public:
   ModuleReader(std::span<const uint64_t> offsets, const ResolverOptions& options, Reply* reply)
-      : offsets_(offsets),
-        search_{options.debug_directories, options.allows_debuginfod},
-        options_(options),
-        reply_(reply) {}
+      : offsets_(offsets), search_(options.search), options_(options), reply_(reply) {}
 
   void run(const ModuleReference& module);
 
@@ -94,7 +91,7 @@ class ModuleReader {
   void note(std::string_view remark);
 
   std::span<const uint64_t> offsets_;
-  DebugSearch search_;
+  const DebugSearch& search_;
   const ResolverOptions& options_;
   Reply* reply_;
   std::optional<ElfFile> file_;
@@ -278,7 +275,7 @@ void Reply::flush() {
 
 void read_module(const ModuleReference& module, std::span<const uint64_t> offsets,
                  const ResolverOptions& options, Reply* reply) {
-  if (!options.allows_debuginfod) unsetenv("DEBUGINFOD_URLS");  // also for libdw
+  if (!options.search.allows_debuginfod) unsetenv("DEBUGINFOD_URLS");  // also for libdw
   ModuleReader(offsets, options, reply).run(module);
 }
 

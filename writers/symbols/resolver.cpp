@@ -188,7 +188,7 @@ Result<ModuleReport> Resolver::resolve(const ModuleReference& module,
   const SortedOffsets sorted = sort_offsets(file_offsets);
   const HelperLimits limits{
       options_.memory_bytes,
-      options_.module_seconds + (options_.allows_debuginfod ? kDownloadSeconds : 0)};
+      options_.module_seconds + (options_.search.allows_debuginfod ? kDownloadSeconds : 0)};
   Result<Helper> helper = Helper::start(limits, [&](int pipe) {
     Reply reply(pipe);
     read_module(module, sorted.offsets, options_, &reply);

@@ -18,16 +18,14 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "writers/symbols/debug_search.h"
 #include "writers/symbols/string_pool.h"
 
 namespace aon::symbols {
 
 struct ResolverOptions {
   bool wants_lines = true;  ///< lines and inlined functions, not only the symbol's name
-  std::vector<std::string> debug_directories = {"/usr/lib/debug"};
-  /// Asks the servers of DEBUGINFOD_URLS for what is not there. Only when the user wants it: it is
-  /// the network, and tells them what ran.
-  bool allows_debuginfod = false;
+  DebugSearch search;
   uint64_t memory_bytes = uint64_t{1} << 30;  ///< for one module, in each of the two processes
   uint32_t module_seconds = 60;               ///< after them a module has what was found by then
 };

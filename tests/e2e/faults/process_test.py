@@ -50,6 +50,16 @@ class NoMpi(FaultCase):
         self.assertEqual(len(self.finish(output=own)["ranks"]), 1)
         self.assertEqual(sorted(self.output.rglob("*")), before)
 
+    def test_aon_run_whose_outer_agent_was_killed(self):
+        """What it records belongs to the launch all the same."""
+        script = ('pkill -KILL -f "[a]on-agent.*$0"; while pgrep -f "[a]on-agent.*$0"; do :; done; '
+                  'aon-run "$@"')
+        process = run(["mpirun", "-n", 1, "aon-run", "-o", self.output, "bash", "-c", script,
+                       self.output, *self.worker("calls", 5)], cwd=self.folder)
+        self.assert_exit(process)
+        self.assertEqual(list(self.folder.glob("aon-*")), [])
+        self.assert_every_call(self.finish(), 0)
+
     def test_aon_run_in_a_script_that_changed_the_preload(self):
         for number, change in enumerate(("unset LD_PRELOAD", "export LD_PRELOAD=libm.so.6", ":")):
             self.output = self.folder / f"job-{number}"

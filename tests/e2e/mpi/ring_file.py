@@ -1,6 +1,7 @@
 """Reads ring files (spool/HOST/fallback-*.ring) as aon/ring.h, record.h and definition.h describe
 them; independent of the project's own reader, so that tests compare two descriptions."""
 import dataclasses
+import mmap
 import pathlib
 import struct
 
@@ -139,7 +140,8 @@ class RingFile:
     """Everything in one file."""
 
     def __init__(self, path):
-        self.data = pathlib.Path(path).read_bytes()
+        with open(path, "rb") as file:  # most of it was never written, and need not be read
+            self.data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         head = struct.unpack_from("<QIIIIQQQQQ", self.data, 0)
         self.slot_count, self.chunk_count = head[3], head[4]
         self.modes, self.slots, self.free_map, self.chunks = head[5:9]

@@ -1,7 +1,8 @@
 """Another profiler plugin behind ours (AON_NCCL_CHAIN): each is told what it would be alone."""
 import unittest
 
-from nccl_records import BUILD, DEGRADED, ON, PluginTestCase, nesting, operations
+from nccl_records import (BUILD, CAPTURED, DEGRADED, NO_WORK, ON, REPLAYED, UNCOUNTED,
+                          PluginTestCase, nesting, operations)
 
 FOLDER = BUILD / "lib" / "fake_nccl"
 RECORDER = FOLDER / "libnccl-profiler-recorder.so"
@@ -54,6 +55,20 @@ class Chain(PluginTestCase):
         self.assertEqual(lines.count("start 64 in 2"), 2 * 2)
         self.assertEqual(lines.count("state 64 22"), 2 * 2)
         self.assertEqual([o.flags for o in operations(ring)], [0, 0])
+
+    def test_what_graphs_launch_is_counted_where_only_theirs_wants_channels(self):
+        """NCCL counts by its mask, whoever has set that."""
+        _, ring = self.chained("graph", count=3, RECORDER_MASK="66")
+        told = sorted(operations(ring), key=lambda o: o.call)
+        self.assertEqual([o.flags for o in told], [CAPTURED | NO_WORK, *[REPLAYED] * 3, 0])
+        self.assertEqual([o.sequence for o in told[1:]], [0, 1, 2, 3])
+
+    def test_a_graph_that_was_captured_long_ago_is_known(self):
+        count = 140000  # Group and Coll each: more events than there are pairs of handles
+        _, ring = self.chained("graph", count=count, RECORDER_MASK="2", AON_MEMORY="64M")
+        told = sorted(operations(ring), key=lambda o: o.call)
+        self.assertEqual(len(told), count + 2)
+        self.assertEqual({o.flags for o in told[1:-1]}, {REPLAYED | UNCOUNTED})
 
     def test_channels_that_only_ours_wants_are_not_told_theirs(self):
         lines, ring = self.chained(AON_NCCL_LEVEL="gpu")

@@ -56,14 +56,15 @@ TEST_F(AgentLinkTest, takes_over_what_a_dead_listener_left) {
 }
 
 TEST_F(AgentLinkTest, reads_the_last_words_of_an_agent_that_is_gone) {
-  EXPECT_EQ(last_words_of_agent(folder_), "");
+  EXPECT_EQ(last_words_of_agent(folder_, 7), "");
   std::ofstream log(path("agent." + local_host_name() + ".log"));
   log << std::flush;
-  EXPECT_EQ(last_words_of_agent(folder_), "");
+  EXPECT_EQ(last_words_of_agent(folder_, 7), "");
   log << "aon-agent[7] warning: worker 8 was killed; starting another\n" << std::flush;
-  EXPECT_EQ(last_words_of_agent(folder_), "worker 8 was killed; starting another");
+  EXPECT_EQ(last_words_of_agent(folder_, 7), "") << "an agent goes on after a warning";
   log << "aon-agent[7] error: cannot fork a worker: Try again\n" << std::flush;
-  EXPECT_EQ(last_words_of_agent(folder_), "cannot fork a worker: Try again");
+  log << "aon-agent[8] error: of another one\n" << std::flush;
+  EXPECT_EQ(last_words_of_agent(folder_, 7), "cannot fork a worker: Try again");
 }
 
 int datagram_socket(const std::string& path) {

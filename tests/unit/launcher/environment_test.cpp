@@ -128,7 +128,8 @@ TEST_F(ProgramVariables, that_a_script_took_come_back_once) {
   set_["LD_PRELOAD"] = "/u/tool.so";
   EXPECT_EQ(lost(), "LD_PRELOAD=/u/tool.so:" + kOurs + "\n" + plugin);
   set_["LD_PRELOAD"] = "/other/lib/libaon.so:/other/lib/libaon-mpi.so";
-  set_["NCCL_PROFILER_PLUGIN"] = "theirs";
+  EXPECT_EQ(lost(), "") << "our plugin is none for another runtime";
+  set_["NCCL_PROFILER_PLUGIN"] = "/other/lib/libnccl-profiler-aon.so";
   EXPECT_EQ(lost(), "");
 }
 

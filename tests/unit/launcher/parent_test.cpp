@@ -133,6 +133,40 @@ TEST_F(ParentOfRank, is_passed_over_by_what_the_program_tells_its_parent) {
   sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 
+/// The second comes while the first is judged, or after it.
+TEST_F(ParentOfRank, is_passed_over_by_nothing_that_the_program_tells_its_group) {
+  sigset_t both;
+  sigemptyset(&both);
+  sigaddset(&both, SIGUSR1);
+  sigaddset(&both, SIGUSR2);
+  sigset_t before;
+  sigprocmask(SIG_BLOCK, &both, &before);
+  for (const char* second : {"USR1", "USR2"}) {
+    for (const char* pause : {"", "sleep 0.01; "}) {
+      const std::string script = std::string("trap '' USR1 USR2; kill -USR1 0; ") + pause +
+                                 "kill -" + second + " 0; sleep 0.2; exit 5";
+      EXPECT_EQ(WEXITSTATUS(status_of(start(script))), 5);
+    }
+  }
+  const timespec no_wait{0, 0};
+  EXPECT_EQ(sigtimedwait(&both, nullptr, &no_wait), -1);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+}
+
+TEST_F(ParentOfRank, passes_over_what_the_program_tells_with_its_last_word) {
+  const int number = SIGRTMIN + 3;  // told after SIGCHLD
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, number);
+  sigset_t before;
+  sigprocmask(SIG_BLOCK, &one, &before);
+  const std::string script = "kill -" + std::to_string(number) + " $PPID; exit 5";
+  EXPECT_EQ(WEXITSTATUS(status_of(start(script))), 5);
+  const timespec no_wait{0, 0};
+  EXPECT_EQ(sigtimedwait(&one, nullptr, &no_wait), number);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+}
+
 TEST_F(ParentOfRank, follows_a_program_into_a_group_of_its_own) {
   const pid_t pid = start_counter("os.setpgid(0, 0)");
   ASSERT_TRUE(appears(ready()));

@@ -49,7 +49,7 @@ TEST(BadInput, a_program_without_section_headers_has_no_names) {
   std::memset(bytes.data() + offsetof(Elf64_Ehdr, e_shnum), 0, 2 * sizeof(Elf64_Half));
   write_content(folder / "bare", bytes);
   const Seen seen = resolve({folder / "bare", {}}, {offset_of(made("c_pie"), "plain")},
-                            {.debug_directories = {}});
+                            {.search = {.directories = {}}});
   EXPECT_EQ(seen.error, "");
   EXPECT_EQ(seen.name(0), "");
   EXPECT_THAT(seen.report.remark, HasSubstr("stripped"));

@@ -59,7 +59,8 @@ TEST(LineOptions, leaves_lines_out_when_not_wanted) {
 
 TEST(LineOptions, say_how_to_get_lines_that_are_not_there) {
   const std::string path = made("c_now");  // compiled without -g
-  const Seen seen = resolve({path, {}}, {offset_of(path, "plain")}, {.debug_directories = {}});
+  const Seen seen =
+      resolve({path, {}}, {offset_of(path, "plain")}, {.search = {.directories = {}}});
   EXPECT_EQ(seen.name(0), "plain");
   EXPECT_THAT(seen.report.remark, testing::HasSubstr("no lines"));
   EXPECT_THAT(seen.report.remark, testing::HasSubstr("build with -g"));

@@ -13,7 +13,7 @@ using testing::HasSubstr;
 
 ResolverOptions searching(const std::string& directory) {
   ResolverOptions options;
-  options.debug_directories = {directory};
+  options.search.directories = {directory};
   return options;
 }
 
@@ -136,7 +136,7 @@ class Debuginfod : public testing::Test {
 TEST_F(Debuginfod, is_asked_only_when_allowed_and_set) {
   ResolverOptions options = searching("/none");
   EXPECT_EQ(name_with(options), "");
-  options.allows_debuginfod = true;
+  options.search.allows_debuginfod = true;
   EXPECT_EQ(name_with(options), "hidden_work");
   std::filesystem::remove_all(cache_ / "cache");
   unsetenv("DEBUGINFOD_URLS");

@@ -203,6 +203,38 @@ TEST(Files, one_opening_is_one_file_however_each_rank_spells_its_name) {
   EXPECT_EQ(model.file_names[model.files[model.groups[1].file_map.at(7)].name], "data");
 }
 
+/// Two programs of two ranks, one after the other, whose launcher names no launch: their first
+/// openings have one identity.
+TEST(Files, openings_of_two_programs_are_told_apart_by_their_names) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  const std::string names[] = {"in.dat", "mesh.dat", "./mesh.dat", "in.dat"};
+  const uint32_t ranks[] = {0, 1, 0, 1};  // as they come
+  for (uint32_t number = 0; number < 4; ++number) {
+    node.add_process(number, static_cast<int32_t>(ranks[number]), 2, kRegions);
+    CommunicatorDefinition communicator{};
+    communicator.identity = 1000;
+    communicator.id = 7;
+    communicator.size = 2;
+    communicator.rank = ranks[number];
+    communicator.kind = CommunicatorKind::kIntra;
+    node.define(number, DefinitionType::kCommunicator, communicator, {""});
+    const FileDefinition file = {2000, 7, 7, kFileReads, 0};
+    node.define(number, DefinitionType::kFile, file, {names[number]});
+    node.add_records(number, 1, kOneSpan);
+  }
+  node.finish();
+  const auto parts = build_model(job.path(), kDefaultOtf2Locations);
+  ASSERT_TRUE(parts.has_value());
+  const Model& model = (*parts)->model;
+  const auto file_of = [&](uint32_t number) { return model.groups[number].file_map.at(7); };
+  ASSERT_EQ(model.groups.size(), 4u);
+  EXPECT_EQ(model.files.size(), 2u);
+  EXPECT_EQ(file_of(0), file_of(3));
+  EXPECT_EQ(file_of(1), file_of(2));
+  EXPECT_NE(file_of(0), file_of(1));
+}
+
 struct Grid {
   CartesianDefinition cartesian;
   uint32_t extents[4] = {};

@@ -126,6 +126,8 @@ TEST_F(NcclSpansTest, what_nccl_does_not_count_is_not_shown) {
   ASSERT_TRUE(spans_.add(operation(kReduce, 100, 200, kNcclReplayed | kNcclUncounted)));
   ASSERT_TRUE(spans_.add(operation(kReduce, 300, 400, kNcclReplayed | kNcclGpuTimed)));
   EXPECT_EQ(replay(), " B1@300(E1@400)");
+  EXPECT_EQ(spans_.restart(), 1u);
+  EXPECT_EQ(spans_.restart(), 0u);
 }
 
 TEST_F(NcclSpansTest, communicators_are_told_apart_and_wild_numbers_do_no_harm) {

@@ -1,5 +1,6 @@
 // Two ranks. Rank 0 sends from callbacks that MPI calls inside other calls: of an attribute that is
-// deleted with its communicator, and of an error handler. Rank 1 receives both as usual.
+// deleted with its communicator, as its last word, and of an error handler, which calls the
+// function that failed. Rank 1 receives both as usual.
 #include "tests/e2e/mpi/programs/check.h"
 
 static int g_word;
@@ -11,7 +12,7 @@ static int delete_attribute(MPI_Comm comm, int key, void* value, void* extra) {
 
 static void handle_error(MPI_Comm* comm, int* code, ...) {
   (void)comm, (void)code;
-  MPI_Ssend(&g_word, 1, MPI_INT, 1, 1, MPI_COMM_WORLD);
+  MPI_Send(&g_word, 1, MPI_INT, 1, 1, MPI_COMM_WORLD);
 }
 
 static void send_inside(void) {

@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
   if (world_rank() == 0) {
     MPI_Rput(&word, 1, MPI_INT, 1, 0, 1, MPI_INT, window, &put);
     MPI_Isend(&word, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, &send);
+    printf("%s\n", put == send ? "shared" : "two");
     MPI_Wait(&put, MPI_STATUS_IGNORE);
   }
   MPI_Win_unlock_all(window);
