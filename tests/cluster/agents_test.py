@@ -48,7 +48,7 @@ class OnHosts(TestCase):
         """mpirun in the background, ended with the test."""
         names = ",".join(f"n{i + 1}:1" for i in range(HOSTS))
         words = ["mpirun", "--mca", "plm_rsh_agent", cluster.RSH, "--host", names, "-x", "PATH",
-                 "-x", "AON_ATTACH_MS", "env", "AON_SHARE_RECORDS=1", AON_RUN, "-o", self.output,
+                 "-x", "AON_ATTACH_MS", "-x", "AON_DEBUG_DIRECTORIES", "env", "AON_SHARE_RECORDS=1", AON_RUN, "-o", self.output,
                  *command]
         env = dict(environment(), AON_HOSTS=str(self.hosts.folder))
         process = subprocess.Popen(

@@ -135,7 +135,7 @@ class Hosts(_Simulated):
     def mpirun(self, ranks_per_host, *command, **more):
         """Open MPI's mpirun on n1 over rsh; the environment goes only where -x sends it."""
         names = ",".join(f"n{i + 1}:{ranks_per_host}" for i in range(self.count))
-        sent = ["-x", "PATH", "-x", "AON_ATTACH_MS"]
+        sent = ["-x", "PATH", "-x", "AON_ATTACH_MS", "-x", "AON_DEBUG_DIRECTORIES"]
         words = ["mpirun", "--mca", "plm_rsh_agent", RSH, "--host", names, *sent, *command]
         return self.run("n1", *words, **more)
 

@@ -135,7 +135,8 @@ class Job(PluginTestCase):
     def test_times_that_nccl_has_overwritten_are_not_told(self):
         output = self.job("late_proxy", 5, 200, ranks=1, options=("--budget", "100"))
         _, _, operations, (histogram,) = self.tables(output)
-        self.assertEqual([o["call"] for o in operations], list(range(200)))
+        # Two threads commit them.
+        self.assertEqual(sorted(o["call"] for o in operations), list(range(200)))
         for row in operations:
             is_kept = row["call"] >= 200 - 64
             self.assertEqual(row["flags"], TIMED if is_kept else OVERWRITTEN, row)
