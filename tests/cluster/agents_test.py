@@ -48,8 +48,8 @@ class OnHosts(TestCase):
         """mpirun in the background, ended with the test."""
         names = ",".join(f"n{i + 1}:1" for i in range(HOSTS))
         words = ["mpirun", "--mca", "plm_rsh_agent", cluster.RSH, "--host", names, "-x", "PATH",
-                 "-x", "AON_ATTACH_MS", "-x", "AON_DEBUG_DIRECTORIES", "env", "AON_SHARE_RECORDS=1", AON_RUN, "-o", self.output,
-                 *command]
+                 "-x", "AON_ATTACH_MS", "-x", "AON_DEBUG_DIRECTORIES", "env",
+                 "AON_SHARE_RECORDS=1", AON_RUN, "-o", self.output, *command]
         env = dict(environment(), AON_HOSTS=str(self.hosts.folder))
         process = subprocess.Popen(
             [str(w) for w in [cluster.HERE / "hosts.sh", "exec", self.hosts.folder, "n1", *words]],
