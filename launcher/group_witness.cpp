@@ -12,15 +12,12 @@
 #include <string>
 
 #include "core/base/file.h"
-#include "launcher/descriptors.h"
 
 namespace aon::launcher {
 namespace {
 
 /// The kernel goes on to the next member of the group while we are already awake.
 constexpr long kSpreadNs = 1'000'000;
-/// For longer nobody who was told of a signal waits for a processor to judge it.
-constexpr int64_t kDoubtMs = 2'000;
 
 [[noreturn]] void stand_by(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -56,17 +53,16 @@ bool GroupWitness::saw(int number) {
   if (pid_ <= 0) return false;
   const timespec spread{0, kSpreadNs};
   nanosleep(&spread, nullptr);
-  const bool is_pending = (pending_signals(pid_) >> (number - 1) & 1) != 0;
-  if (is_pending) {
-    stop();
-    start();
-    replaced_ms_ = now_ms();
-  }
-  return is_pending;
-}
-
-bool GroupWitness::is_certain() const {
-  return pid_ > 0 && (replaced_ms_ == 0 || now_ms() - replaced_ms_ > kDoubtMs);
+  const uint64_t bit = uint64_t{1} << (number - 1);
+  const bool was_earlier = (earlier_ & bit) != 0;
+  const bool is_pending = (pending_signals(pid_) & bit) != 0;
+  earlier_ &= ~bit;
+  if (!is_pending) return was_earlier;
+  GroupWitness old = *this;
+  start();  // before the old one is asked for the last time: what comes now, one of them has
+  earlier_ |= pending_signals(old.pid_) & ~bit;
+  old.stop();
+  return true;
 }
 
 }  // namespace aon::launcher

@@ -22,16 +22,15 @@ class GroupWitness {
   void start();
   /// Ends it.
   void stop();
-  /// True when signal `number` is pending for the witness; a new one takes its place then.
+  /// True when signal `number` is pending for the witness, or was for an earlier one that did not
+  /// tell of it yet; a new one takes its place then. One that comes twice while it is judged is seen
+  /// once.
   bool saw(int number);
-  /// False without a witness and for a while after each new one: what was sent to the group before
-  /// that, and is judged only now, is not pending for it.
-  bool is_certain() const;
   pid_t pid() const noexcept { return pid_; }
 
  private:
   pid_t pid_ = -1;
-  int64_t replaced_ms_ = 0;  ///< 0: it is the first
+  uint64_t earlier_ = 0;  ///< signals that earlier witnesses had and did not tell of, bit by number
 };
 
 }  // namespace aon::launcher

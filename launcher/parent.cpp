@@ -23,6 +23,8 @@ namespace aon::launcher {
 namespace {
 
 constexpr long kWakerPeriodNs = 50'000'000;
+/// For longer nobody who was told of a signal waits for a processor to judge it.
+constexpr int64_t kDoubtMs = 2'000;
 
 /// What aon-run was started with.
 struct InheritedSignals {
@@ -123,13 +125,16 @@ void Parent::forward(const signalfd_siginfo& info) {
       info.ssi_code == SI_KERNEL ||  // from the terminal
       (info.ssi_code != SI_QUEUE && witness_.saw(static_cast<int>(info.ssi_signo)));
   if (!is_for_group) {
-    // One to the group reaches those outside of it never: in doubt the program's own stay here.
-    if (sender == child_ && !witness_.is_certain()) return;
+    if (sender == child_ && may_be_for_group(static_cast<int>(info.ssi_signo))) return;
     const pid_t receiver = sender == child_ ? getppid() : child_;
     if (receiver > 0) send(receiver, info);  // else it is outside of this container
     return;
   }
-  if (sender == child_) return;
+  if (sender == child_) {
+    group_number_ = static_cast<int>(info.ssi_signo);
+    group_ms_ = now_ms();
+    return;
+  }
   // A program that left for a group of its own gets what is meant for the group there.
   const pid_t group = getpgid(child_);
   if (info.ssi_code != SI_KERNEL && group > 0 && group != getpgrp()) send(-group, info);
@@ -145,11 +150,23 @@ void Parent::stop_with_program() {
   waitpid(waker_, nullptr, 0);
 }
 
+/// Whether a signal of the program that its group was not seen to get may be the group's all the
+/// same: without a witness, and the second of two that came while the first was judged. Such ones
+/// stay here, for they must not reach whoever is outside of the group.
+bool Parent::may_be_for_group(int number) const {
+  return witness_.pid() <= 0 || (number == group_number_ && now_ms() - group_ms_ <= kDoubtMs);
+}
+
 /// A program that ends may have sent its parent signals of higher numbers than SIGCHLD.
 void Parent::forward_last_words() {
   signalfd_siginfo info{};
   while (read(signal_fd_, &info, sizeof(info)) == sizeof(info)) {
-    if (static_cast<pid_t>(info.ssi_pid) == child_ && info.ssi_signo != SIGCHLD) forward(info);
+    if (info.ssi_signo == SIGCHLD) continue;
+    if (static_cast<pid_t>(info.ssi_pid) == child_) {
+      forward(info);
+    } else {
+      asks_to_end_ |= asks_to_end(info.ssi_signo);
+    }
   }
 }
 
@@ -185,7 +202,7 @@ ProgramEnd Parent::wait_for_program() {
 
 bool Parent::wait_for_input(int fd, int timeout_ms) {
   const int64_t deadline_ms = now_ms() + timeout_ms;
-  for (;;) {
+  while (!asks_to_end_) {
     pollfd waiting[2] = {{fd, POLLIN, 0}, {signal_fd_, POLLIN, 0}};
     const int64_t left_ms = deadline_ms - now_ms();
     if (left_ms <= 0) return false;
@@ -196,6 +213,7 @@ bool Parent::wait_for_input(int fd, int timeout_ms) {
       if (asks_to_end(info.ssi_signo)) return false;
     }
   }
+  return false;
 }
 
 void end_like(const ProgramEnd& end) {

@@ -5,8 +5,8 @@
 /// |-------------------------------|-----------------------------------------------------------|
 /// | signal sent to aon-run        | sent on to the program, with its value                    |
 /// | ... or to the whole group     | the program has had it already                            |
-/// | ... by the program            | sent on to whoever started aon-run, it was meant for him; |
-/// |                               | kept for 2 s after one to the group, which may be another |
+/// | ... by the program            | sent on to whoever started aon-run: it was meant for him; |
+/// |                               | not within 2 s after it sent the same one to its group    |
 /// | program stopped               | aon-run stops itself; SIGCONT goes on to the program      |
 /// | ... continued, or killed then | aon-run goes on, within a tenth of a second               |
 /// | program exits, dies by signal | aon-run exits alike, without a core file of its own       |
@@ -58,13 +58,17 @@ class Parent {
   Parent() = default;
 
   void forward(const signalfd_siginfo& info);
+  bool may_be_for_group(int number) const;
   void forward_last_words();
   void stop_with_program();
 
   GroupWitness witness_;
   int signal_fd_ = -1;
   pid_t child_ = -1;
-  pid_t waker_ = -1;  ///< the last one
+  pid_t waker_ = -1;          ///< the last one
+  int group_number_ = 0;      ///< signal that the program has sent to its group last
+  int64_t group_ms_ = 0;      ///< ... and when
+  bool asks_to_end_ = false;  ///< somebody has, while the program ended
 };
 
 /// Ends this process as the program did.

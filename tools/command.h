@@ -52,6 +52,7 @@ int finalize(const FinalizeOptions& options);
 struct HangOptions {
   std::string dir;
   std::string ras;  ///< address of NCCL's RAS service; empty: where NCCL has it; "off": not asked
+  std::vector<std::string> debug_directories = {"/usr/lib/debug"};
 };
 /// Says which calls of a job do not return and who did not arrive, of a live job too.
 int hang(const HangOptions& options);

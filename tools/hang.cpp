@@ -63,11 +63,12 @@ Result<bool> may_hang(const std::string& dir) {
   });
 }
 
-Result<Lines> lines_of_spool(const std::string& dir, bool is_live) {
+Result<Lines> lines_of_spool(const std::string& dir, const symbols::DebugSearch& search,
+                             bool is_live) {
   const Result<bool> has_any = may_hang(dir);
   if (!has_any) return has_any.error();
   if (!*has_any) return Lines();
-  const auto parts = writers::build_model(dir, writers::kDefaultOtf2Locations, {}, false);
+  const auto parts = writers::build_model(dir, writers::kDefaultOtf2Locations, search, false);
   if (!parts) return parts.error();
   std::vector<writers::WriterSlot> slots;
   auto finder = std::make_unique<writers::HangFinder>(is_live ? realtime_ns() : 0);
@@ -131,7 +132,8 @@ int hang(const HangOptions& options) {
   const bool has_spool = spool.has_value();
   const bool is_live = has_spool && find_live_owner(options.dir, 0).has_value();
   const Result<Lines> lines =
-      has_spool ? lines_of_spool(options.dir, is_live) : lines_of_ledger(options.dir);
+      has_spool ? lines_of_spool(options.dir, {options.debug_directories}, is_live)
+                : lines_of_ledger(options.dir);
   if (!lines) {
     const bool is_use = lines.error().code == Code::kInvalid;
     return fail("hang", lines.error().message, is_use ? kExitUse : kExitFailed);

@@ -82,6 +82,15 @@ int run_finalize(const CLI::App& command, Request& request) {
   return finalize(request.finalize);
 }
 
+void add_debug_directories(CLI::App& command, std::vector<std::string>& directories) {
+  command
+      .add_option("--debug-directories", directories,
+                  "where separate debug files lie, DIR:DIR (default /usr/lib/debug)")
+      ->delimiter(':')
+      ->allow_extra_args(false)
+      ->envname("AON_DEBUG_DIRECTORIES");  // also of what the agent starts
+}
+
 void add_finalize(CLI::App& app, Request& request) {
   FinalizeOptions& options = request.finalize;
   const OptionSpec& locations = as_of_aon_run("otf2-locations");
@@ -104,12 +113,7 @@ void add_finalize(CLI::App& app, Request& request) {
                     "operations of NCCL are MPI's in the archive, for tools that know only those");
   command->add_flag("--debuginfod", options.uses_debuginfod,
                     "ask the servers of DEBUGINFOD_URLS for names and lines of functions");
-  command
-      ->add_option("--debug-directories", options.debug_directories,
-                   "where separate debug files lie, DIR:DIR (default /usr/lib/debug)")
-      ->delimiter(':')
-      ->allow_extra_args(false)
-      ->envname("AON_DEBUG_DIRECTORIES");  // also of what the agent starts
+  add_debug_directories(*command, options.debug_directories);
   command->add_option("--disk", request.disk,
                       "limit of spool and archive together (default: that of the run)");
   command->add_option("-j,--jobs", options.jobs,
@@ -133,6 +137,7 @@ void add_hang(CLI::App& app, Request& request) {
                    "HOST:PORT of NCCL's RAS service (default NCCL_RAS_ADDR, localhost:28028 on a "
                    "node of a live job); off: do not ask it")
       ->type_name("ADDRESS");
+  add_debug_directories(*command, request.hang.debug_directories);
   command->callback([&request] { request.run = [&request] { return hang(request.hang); }; });
 }
 

@@ -278,7 +278,10 @@ int Keeper::run() {
     if (serve_worker(worker, &exit_code)) break;
     fruitless = work_done() == done_before ? fruitless + 1 : 0;
     AON_LOG_WARNING("worker %d was killed; starting another", worker);
-    if (fruitless > kMaxFruitlessStarts) return 1;
+    if (fruitless > kMaxFruitlessStarts) {
+      AON_LOG_ERROR("%d workers in a row were killed before they did anything", fruitless);
+      return 1;
+    }
     if (fruitless > kFirstPauseAfter) ::usleep(kPauseMs * 1000);
   }
   listener_.reset();

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "mpi/call.h"
+#include "mpi/fortran.h"
 #include "mpi/library.h"
 #include "mpi/provider.h"
 
@@ -12,6 +13,17 @@ namespace aon::mpi {
 namespace {
 
 std::atomic<uint64_t> g_count{0};
+
+/// Whether `caller` lies where one of Fortran's functions of this name is, which may call C's, or
+/// here: our Fortran wrappers call from a common place.
+bool is_of_fortran(const Site& site, const void* caller) {
+  if (are_of_one_file(caller, &g_count)) return true;
+  for (const auto& functions_of_family : fortran_functions) {
+    const void* function = functions_of_family[site.id].load(std::memory_order_relaxed);
+    if (function != nullptr && are_of_one_file(caller, function)) return true;
+  }
+  return false;
+}
 
 /// Whether the call around this one is on a file, or nobody knows which it is.
 bool may_be_on_file(const Writer* w) {
@@ -24,7 +36,7 @@ bool may_be_on_file(const Writer* w) {
 }  // namespace
 
 void note_inside(const Writer* w, const Site& site, const void* caller) noexcept {
-  if ((is_repeated(w, site) && is_of_fortran(caller)) || may_be_on_file(w)) return;
+  if ((is_repeated(w, site) && is_of_fortran(site, caller)) || may_be_on_file(w)) return;
   if (g_count.fetch_add(1, std::memory_order_relaxed) == 0) tell_provider(false);
 }
 

@@ -45,11 +45,6 @@ struct Range {
   }
 };
 
-// The objects of Fortran's functions, and ours, whose Fortran wrappers call from a common place.
-constexpr const char* kFortranNames[] = {"mpi_send_", "mpi_send", "MPI_SEND", "mpi_send_f08_"};
-Range g_fortran[1 + sizeof kFortranNames / sizeof *kFortranNames];  // as the next
-std::atomic<bool> g_has_fortran;  // until then guarded by g_mutex, then constant
-
 int missing_function() { return abi.error_other != 0 ? abi.error_other : 16; }
 
 /// A library that is looked for among the loaded ones, and its path when it was found.
@@ -213,16 +208,6 @@ bool has_all_queries() {
          queries.group_translate_ranks != nullptr && queries.group_free != nullptr;
 }
 
-void note_fortran_locked() {
-  Range* range = g_fortran;
-  range++->inside = reinterpret_cast<ElfW(Addr)>(&abi);
-  for (const char* name : kFortranNames)
-    range++->inside = reinterpret_cast<ElfW(Addr)>(find_behind(name));
-  for (Range& each : g_fortran)
-    if (dl_iterate_phdr(note_range, &each) == 0) each.start = each.end = 0;
-  g_has_fortran.store(true, std::memory_order_release);  // pairs with mpi:fortran
-}
-
 void detect_locked() {
   if (g_is_detected) return;
   g_is_detected = true;
@@ -295,15 +280,9 @@ bool library_is_known() noexcept {
   return g_is_known.load(std::memory_order_acquire);  // pairs with mpi:known
 }
 
-bool is_of_fortran(const void* code) noexcept {
-  if (AON_UNLIKELY(!g_has_fortran.load(std::memory_order_acquire))) {  // pairs with mpi:fortran
-    pthread_mutex_lock(&g_mutex);
-    if (!g_has_fortran.load(std::memory_order_relaxed)) note_fortran_locked();
-    pthread_mutex_unlock(&g_mutex);
-  }
-  for (const Range& range : g_fortran)
-    if (range.has(code)) return true;
-  return false;
+bool are_of_one_file(const void* a, const void* b) noexcept {
+  const link_map* map = object_of(a);
+  return map != nullptr && map == object_of(b);
 }
 
 const Backend* library_backend() noexcept { return g_backend; }

@@ -107,9 +107,8 @@ extern Queries queries;
 /// are only forwarded: nobody knows what its handles, statuses and constants mean.
 bool library_is_known() noexcept;
 
-/// Whether `code` is where Fortran's functions are, which may call C's by the same names.
-/// Thread: any.   Cost: some comparisons; the first time a look at the loaded libraries.
-bool is_of_fortran(const void* code) noexcept;
+/// Whether both addresses lie in one library, or in the program.   Cost: ld.so's lock, some 100 ns.
+bool are_of_one_file(const void* a, const void* b) noexcept;
 
 /// The backend of a known library.
 const Backend* library_backend() noexcept;

@@ -47,9 +47,13 @@ class FileUnifier {
     Ranks ranks;
     std::optional<uint32_t> file;  ///< once it is numbered
   };
+  struct MemberFile {
+    uint32_t number = 0;
+    Ranks ranks;
+  };
   struct Opening {
     std::map<std::string, Spelling> spellings;
-    std::vector<std::pair<uint32_t, Ranks>> files;  ///< numbered so far, with their members
+    std::vector<MemberFile> files;  ///< numbered so far
   };
 
   static bool is_open(const spool::File& file) {
@@ -93,17 +97,18 @@ class FileUnifier {
   uint32_t place_of(const spool::File& file, const Spelling& spelling, const Group& group,
                     Opening* opening) {
     const uint32_t communicator = group.communicator_map.at(file.definition.communicator_id);
-    for (auto& [number, ranks] : opening->files) {
-      const bool is_taken = std::any_of(spelling.ranks.begin(), spelling.ranks.end(),
-                                        [&](uint32_t rank) { return ranks.count(rank) != 0; });
+    for (MemberFile& known : opening->files) {
+      const bool is_taken =
+          std::any_of(spelling.ranks.begin(), spelling.ranks.end(),
+                      [&](uint32_t rank) { return known.ranks.count(rank) != 0; });
       if (is_taken) continue;
-      ranks.insert(spelling.ranks.begin(), spelling.ranks.end());
-      model_->files[number].mode |= spelling.mode;
-      return number;
+      known.ranks.insert(spelling.ranks.begin(), spelling.ranks.end());
+      model_->files[known.number].mode |= spelling.mode;
+      return known.number;
     }
     const uint32_t made = make(file, spelling.mode);
     model_->files[made].communicator = communicator;
-    opening->files.emplace_back(made, spelling.ranks);
+    opening->files.push_back({made, spelling.ranks});
     return made;
   }
 

@@ -274,12 +274,12 @@ void NcclHangFinder::note_quiet() {
 /// What was captured may be known of some members only: then nobody knows whether they count alike.
 void NcclHangFinder::note_unlike() {
   std::set<uint32_t> unlike = graphs_.unlike();
-  const std::set<uint32_t> counted = graphs_.counted();
+  const std::set<uint32_t> mixed = graphs_.mixed();
   for (const auto& [member, progress] : progress_) {
     const bool has_first = progress.first_call == 0 || progress.first_call == UINT32_MAX;
-    const bool is_whole =
-        has_first && progress.group < hole_end_ns_.size() && hole_end_ns_[progress.group] == 0;
-    if (!is_whole && counted.count(member.first) != 0) unlike.insert(member.first);
+    const bool is_whole = has_first && !progress.gap && progress.group < hole_end_ns_.size() &&
+                          hole_end_ns_[progress.group] == 0;
+    if (!is_whole && mixed.count(member.first) != 0) unlike.insert(member.first);
   }
   for (auto& [member, progress] : progress_) progress.is_unlike = unlike.count(member.first) != 0;
 }

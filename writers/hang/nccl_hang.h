@@ -91,7 +91,7 @@ struct NcclHang {
   std::vector<NcclMember> passed;
   std::optional<NcclPart> other_end;  ///< of a transfer: called with another size
   uint32_t unknown_count = 0;         ///< members whose records have holes or are not here
-  uint32_t unlike_count = 0;          ///< members that do not count alike (GraphCounts)
+  uint32_t unlike_count = 0;          ///< members that may not count alike (GraphCounts)
   bool differs = false;           ///< bytes, types or roots of the arrived ones are not the same
   bool is_extra = false;          ///< level api: more have gone on without it than came
   bool is_enqueued_only = false;  ///< level api: enqueued, and not known whether it ended; of a

@@ -95,7 +95,7 @@ class NcclText : private HangText {
     if (hang.unlike_count != 0)
       add(
           fmt::format("  of {} members it is not known: NCCL may count what graphs launch "
-                      "otherwise for them, which were captured at another level",
+                      "otherwise for them: captured at another level, or it is not known how",
                       hang.unlike_count));
     return std::move(lines_);
   }

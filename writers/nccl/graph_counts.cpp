@@ -5,7 +5,7 @@ namespace aon::writers::nccl {
 namespace {
 
 /// One bit pattern per place, so that a sum of some says which (splitmix64's last step).
-uint64_t mixed(uint64_t place) {
+uint64_t pattern_of(uint64_t place) {
   uint64_t bits = (place + 1) * 0x9e3779b97f4a7c15u;
   bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
   bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
@@ -18,12 +18,13 @@ void GraphCounts::add(uint32_t communicator, uint32_t rank, RegionRole role, uin
   if ((flags & (kNcclGraphCaptured | kNcclReplayed)) == 0) return;
   const bool is_uncounted = (flags & kNcclUncounted) != 0;
   Counts& counts = counts_[{communicator, rank}];
+  if (is_uncounted) ++counts.uncounted;
   if ((flags & kNcclReplayed) != 0) {
     if (!is_uncounted) ++counts.replayed;
   } else if (role == RegionRole::kPointToPoint) {
     ++counts.transfers[is_uncounted ? 1 : 0];
   } else {
-    if (is_uncounted) counts.pattern += mixed(counts.collectives);
+    if (is_uncounted) counts.pattern += pattern_of(counts.collectives);
     ++counts.collectives;
   }
 }
@@ -32,6 +33,14 @@ std::set<uint32_t> GraphCounts::counted() const {
   std::set<uint32_t> found;
   for (const auto& [member, counts] : counts_)
     if (counts.replayed != 0) found.insert(member.first);
+  return found;
+}
+
+std::set<uint32_t> GraphCounts::mixed() const {
+  std::set<uint32_t> found;
+  const std::set<uint32_t> told = counted();
+  for (const auto& [member, counts] : counts_)
+    if (counts.uncounted != 0 && told.count(member.first) != 0) found.insert(member.first);
   return found;
 }
 
@@ -67,6 +76,7 @@ Status GraphCounts::load(const Model& model, StateIn* in) {
     known.pattern += counts.pattern;
     for (size_t i = 0; i < known.transfers.size(); ++i) known.transfers[i] += counts.transfers[i];
     known.replayed += counts.replayed;
+    known.uncounted += counts.uncounted;
   }
   return {};
 }

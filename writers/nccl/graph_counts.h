@@ -21,11 +21,14 @@ namespace aon::writers::nccl {
 
 class GraphCounts {
  public:
-  /// Rank `rank` of `communicator` (global) has told an operation with these NcclCallFlags; in the
-  /// order of its calls.
+  /// Rank `rank` of `communicator` (global) has told an operation with these NcclCallFlags; those of
+  /// each thread in the order of its calls, so members whose threads are in another order pass for
+  /// unlike.
   void add(uint32_t communicator, uint32_t rank, RegionRole role, uint32_t flags);
-  /// Communicators of which something counted was launched by a graph.
+  /// Communicators of which graphs launched something counted; `mixed`: and of which something was
+  /// not counted.
   std::set<uint32_t> counted() const;
+  std::set<uint32_t> mixed() const;
   /// Communicators whose members do not count alike.
   std::set<uint32_t> unlike() const;
 
@@ -38,6 +41,7 @@ class GraphCounts {
     uint64_t pattern = 0;                    ///< which of them were captured without channels
     std::array<uint64_t, 2> transfers = {};  ///< captured: with channels, without
     uint64_t replayed = 0;                   ///< operations that graphs launched, counted ones
+    uint64_t uncounted = 0;                  ///< operations that are not
   };
   using Member = std::pair<uint32_t, uint32_t>;  ///< communicator, rank
   std::map<Member, Counts> counts_;

@@ -58,11 +58,10 @@ class FortranTest(MpiTest):
         for self.language in LANGUAGES:
             name = f"{program}_{self.language}"
             key = name, *arguments
-            self.folder = self.place / str(len(self.launched))
             if key in self.launched:
                 self.folder, ranks = self.launched[key]
             else:
-                self.folder.mkdir()
+                self.folder = pathlib.Path(tempfile.mkdtemp(dir=self.place))
                 ranks = self.compared(rank_count, name, *arguments)
                 self.launched[key] = self.folder, ranks
             yield ranks

@@ -1,11 +1,12 @@
 """Programs that are no longer what they were when they ran: what has no name keeps its module and
 offset, and the ledger says why."""
+import re
 import shutil
 
 from sampling import HOT, UNBOUNDED, Samples, skip_without_perf
 
 import aon_test
-from aon_test import ledger, profile, run
+from aon_test import environment, ledger, profile, run
 
 
 class Modules(aon_test.TestCase):
@@ -67,6 +68,21 @@ class Modules(aon_test.TestCase):
         self.assert_exit(run(["objcopy", f"--add-gnu-debuglink={debug}", program]))
         self.finalize(output)
         self.assertGreater(Samples(output).by_function()["hot"], 0)
+
+    def test_debug_file_in_a_directory_of_ones_own(self):
+        program, output = self.sample_copy("--no-assemble")
+        told = run(["readelf", "-n", program]).stdout
+        build_id = re.search(r"Build ID: (\w+)", told)[1]
+        debug = self.folder / "debug" / ".build-id" / build_id[:2] / f"{build_id[2:]}.debug"
+        debug.parent.mkdir(parents=True)
+        self.assert_exit(run(["objcopy", "--only-keep-debug", program, debug]))
+        self.assert_exit(run(["strip", program]))
+        for directories, is_known in (("/none", False), (f"/none:{self.folder}/debug", True)):
+            command = ["aon", "finalize", output]
+            self.assert_exit(run(command, env=environment(AON_DEBUG_DIRECTORIES=directories)))
+            self.assertEqual(Samples(output).by_function()["hot"] > 0, is_known)
+        self.assert_exit(run([*command, "--debug-directories", "/none"]))
+        self.assertEqual(Samples(output).by_function()["hot"], 0)
 
 
 if __name__ == "__main__":

@@ -153,6 +153,20 @@ TEST_F(ParentOfRank, is_passed_over_by_nothing_that_the_program_tells_its_group)
   sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 
+/// As who answers a signal that all ranks got.
+TEST_F(ParentOfRank, is_passed_over_by_an_answer_to_a_signal_of_the_group) {
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, SIGUSR2);
+  sigset_t before;
+  sigprocmask(SIG_BLOCK, &one, &before);
+  const std::string script = "trap '' USR1; kill -USR1 0; kill -USR2 $PPID; sleep 0.2; exit 5";
+  EXPECT_EQ(WEXITSTATUS(status_of(start(script))), 5);
+  const timespec no_wait{0, 0};
+  EXPECT_EQ(sigtimedwait(&one, nullptr, &no_wait), SIGUSR2);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+}
+
 TEST_F(ParentOfRank, passes_over_what_the_program_tells_with_its_last_word) {
   const int number = SIGRTMIN + 3;  // told after SIGCHLD
   sigset_t one;
