@@ -23,14 +23,14 @@ class GroupWitness {
   /// Ends it.
   void stop();
   /// True when signal `number` is pending for the witness, or was for an earlier one that did not
-  /// tell of it yet; a new one takes its place then. One that comes twice while it is judged is seen
-  /// once.
+  /// tell of it yet; a new one takes its place then. One that comes twice while it is judged is
+  /// seen once.
   bool saw(int number);
   pid_t pid() const noexcept { return pid_; }
 
  private:
   pid_t pid_ = -1;
-  uint64_t earlier_ = 0;  ///< signals that earlier witnesses had and did not tell of, bit by number
+  uint64_t earlier_ = 0;  ///< signals of earlier witnesses that were not told of, a bit each
 };
 
 }  // namespace aon::launcher

@@ -21,9 +21,9 @@ namespace aon::writers::nccl {
 
 class GraphCounts {
  public:
-  /// Rank `rank` of `communicator` (global) has told an operation with these NcclCallFlags; those of
-  /// each thread in the order of its calls, so members whose threads are in another order pass for
-  /// unlike.
+  /// Rank `rank` of `communicator` (global) has told an operation with these NcclCallFlags. Those
+  /// of a thread come in the order of its calls: members whose threads come in another order pass
+  /// for unlike.
   void add(uint32_t communicator, uint32_t rank, RegionRole role, uint32_t flags);
   /// Communicators of which graphs launched something counted; `mixed`: and of which something was
   /// not counted.
