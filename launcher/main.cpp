@@ -80,12 +80,13 @@ void make_plan(Plan& plan) {
 }
 
 /// The outer launch has no agent any more. If its launcher's job is ours, the agent may have been
-/// killed, and records belong where those of the other ranks are: as long as there is a spool, for
-/// without it the archive that is there would be overwritten.
+/// killed, and records belong where those of the other ranks are; but not where there is an archive
+/// without its spool, which would be overwritten.
 void leave_outer_launch(Plan& plan) {
   const std::string outer = getenv("AON_OUTPUT");
-  if (plan.launch.has_launcher && access((outer + "/spool").c_str(), F_OK) == 0)
-    plan.wanted_output = outer;
+  const bool has_spool = access((outer + "/spool").c_str(), F_OK) == 0;
+  const bool has_archive = access((outer + "/aon.json").c_str(), F_OK) == 0;
+  if (plan.launch.has_launcher && (has_spool || !has_archive)) plan.wanted_output = outer;
   if (!plan.launch.has_launcher && (plan.options.record_fixture + "/").starts_with(outer + "/"))
     plan.options.record_fixture.clear();  // an option of that launch
 }

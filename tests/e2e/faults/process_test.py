@@ -50,6 +50,20 @@ class NoMpi(FaultCase):
         self.assertEqual(len(self.finish(output=own)["ranks"]), 1)
         self.assertEqual(sorted(self.output.rglob("*")), before)
 
+    def test_aon_run_that_outlives_a_launch_whose_spool_was_dropped(self):
+        """It is the same launch to the launcher, and would overwrite its archive."""
+        kept = run(["mpirun", "-n", 1, "aon-run", "-o", self.output, "--drop-spool", "bash", "-c",
+                    '"$@" > "$0"; env -0', self.folder / "said", *self.worker("calls", 5)])
+        self.assert_exit(kept)
+        left = dict(entry.split("=", 1) for entry in kept.stdout.split("\0") if "=" in entry)
+        before = sorted(self.output.rglob("*"))
+        self.assertIn(self.output / "traces.otf2", before)
+        self.assertNotIn(self.output / "spool", before)
+        ledger_before = (self.output / "aon.json").read_text()
+        self.assert_exit(run(["aon-run", "/bin/true"], env=left, cwd=self.folder))
+        self.assertEqual(sorted(self.output.rglob("*")), before)
+        self.assertEqual((self.output / "aon.json").read_text(), ledger_before)
+
     def test_aon_run_whose_outer_agent_was_killed(self):
         """What it records belongs to the launch all the same."""
         script = ('pkill -KILL -f "[a]on-agent.*$0"; while pgrep -f "[a]on-agent.*$0"; do :; done; '
