@@ -134,7 +134,7 @@ Status assemble_job(const FinalizeOptions& options) {
   writers::AssembleOptions wanted;
   wanted.otf2_locations = static_cast<uint32_t>(options.otf2_location_count);
   wanted.nccl_as_mpi = options.nccl_as_mpi;
-  wanted.symbol_search = {options.debug_directories, options.uses_debuginfod};
+  wanted.symbol_search = options.symbol_search;
   wanted.drops_spool = options.drop_spool;
   wanted.is_snapshot = options.snapshot;
   wanted.disk_cap_bytes = options.disk_bytes;

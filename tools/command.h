@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "writers/symbols/debug_search.h"
+
 namespace aon::tools {
 
 constexpr int kExitDone = 0;
@@ -34,8 +36,7 @@ struct FinalizeOptions {
   bool snapshot = false;          ///< a live job: write what is there now
   bool from_agent = false;        ///< the agent that started this holds its own lease
   bool drop_spool = false;
-  bool uses_debuginfod = false;
-  std::vector<std::string> debug_directories = {"/usr/lib/debug"};
+  symbols::DebugSearch symbol_search;
   bool is_quiet = false;
   uint64_t otf2_location_count = 4096;
   bool nccl_as_mpi = false;
@@ -52,7 +53,7 @@ int finalize(const FinalizeOptions& options);
 struct HangOptions {
   std::string dir;
   std::string ras;  ///< address of NCCL's RAS service; empty: where NCCL has it; "off": not asked
-  std::vector<std::string> debug_directories = {"/usr/lib/debug"};
+  symbols::DebugSearch symbol_search;
 };
 /// Says which calls of a job do not return and who did not arrive, of a live job too.
 int hang(const HangOptions& options);

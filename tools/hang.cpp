@@ -131,9 +131,9 @@ int hang(const HangOptions& options) {
     return fail("hang", spool.error().message, kExitUse);
   const bool has_spool = spool.has_value();
   const bool is_live = has_spool && find_live_owner(options.dir, 0).has_value();
-  const Result<Lines> lines =
-      has_spool ? lines_of_spool(options.dir, {options.debug_directories}, is_live)
-                : lines_of_ledger(options.dir);
+  const Result<Lines> lines = has_spool
+                                  ? lines_of_spool(options.dir, options.symbol_search, is_live)
+                                  : lines_of_ledger(options.dir);
   if (!lines) {
     const bool is_use = lines.error().code == Code::kInvalid;
     return fail("hang", lines.error().message, is_use ? kExitUse : kExitFailed);

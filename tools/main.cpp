@@ -111,9 +111,9 @@ void add_finalize(CLI::App& app, Request& request) {
       ->check(CLI::Range(locations.minimum, locations.maximum));
   command->add_flag("--nccl-as-mpi", options.nccl_as_mpi,
                     "operations of NCCL are MPI's in the archive, for tools that know only those");
-  command->add_flag("--debuginfod", options.uses_debuginfod,
+  command->add_flag("--debuginfod", options.symbol_search.allows_debuginfod,
                     "ask the servers of DEBUGINFOD_URLS for names and lines of functions");
-  add_debug_directories(*command, options.debug_directories);
+  add_debug_directories(*command, options.symbol_search.directories);
   command->add_option("--disk", request.disk,
                       "limit of spool and archive together (default: that of the run)");
   command->add_option("-j,--jobs", options.jobs,
@@ -137,7 +137,7 @@ void add_hang(CLI::App& app, Request& request) {
                    "HOST:PORT of NCCL's RAS service (default NCCL_RAS_ADDR, localhost:28028 on a "
                    "node of a live job); off: do not ask it")
       ->type_name("ADDRESS");
-  add_debug_directories(*command, request.hang.debug_directories);
+  add_debug_directories(*command, request.hang.symbol_search.directories);
   command->callback([&request] { request.run = [&request] { return hang(request.hang); }; });
 }
 

@@ -13,16 +13,20 @@ namespace aon::mpi {
 namespace {
 
 std::atomic<uint64_t> g_count{0};
+std::atomic<const void*> g_forwarders[kFunctionCount];  // callers in Fortran's libraries, the last
 
 /// Whether `caller` lies where one of Fortran's functions of this name is, which may call C's, or
 /// here: our Fortran wrappers call from a common place.
 bool is_of_fortran(const Site& site, const void* caller) {
-  if (are_of_one_file(caller, &g_count)) return true;
+  std::atomic<const void*>& known = g_forwarders[site.id];
+  if (known.load(std::memory_order_relaxed) == caller) return true;
+  bool is_forwarder = are_of_one_file(caller, &g_count);
   for (const auto& functions_of_family : fortran_functions) {
     const void* function = functions_of_family[site.id].load(std::memory_order_relaxed);
-    if (function != nullptr && are_of_one_file(caller, function)) return true;
+    is_forwarder |= function != nullptr && are_of_one_file(caller, function);
   }
-  return false;
+  if (is_forwarder) known.store(caller, std::memory_order_relaxed);
+  return is_forwarder;
 }
 
 /// Whether the call around this one is on a file, or nobody knows which it is.

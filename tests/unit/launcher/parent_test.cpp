@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <initializer_list>
 
 #include "tests/unit/launcher/temporary_folder.h"
 
@@ -26,6 +27,26 @@ bool appears(const std::string& path) {
   }
   return false;
 }
+
+/// Signals that this process gets and does not take, until it asks.
+class Kept {
+ public:
+  explicit Kept(std::initializer_list<int> numbers) {
+    sigemptyset(&set_);
+    for (const int number : numbers) sigaddset(&set_, number);
+    sigprocmask(SIG_BLOCK, &set_, &before_);
+  }
+  ~Kept() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  /// The number of one that has come; -1: none.
+  int take(siginfo_t* info = nullptr) const {
+    const timespec no_wait{0, 0};
+    return sigtimedwait(&set_, info, &no_wait);
+  }
+
+ private:
+  sigset_t set_;
+  sigset_t before_;
+};
 
 class ParentOfRank : public TemporaryFolder {
  protected:
@@ -117,30 +138,19 @@ TEST_F(ParentOfRank, does_not_repeat_a_signal_of_the_whole_group) {
 }
 
 TEST_F(ParentOfRank, is_passed_over_by_what_the_program_tells_its_parent) {
-  sigset_t one;
-  sigemptyset(&one);
-  sigaddset(&one, SIGUSR1);
-  sigset_t before;
-  sigprocmask(SIG_BLOCK, &one, &before);
-  const timespec no_wait{0, 0};
+  const Kept kept({SIGUSR1});
   siginfo_t info{};
   (void)status_of(start("kill -USR1 0; sleep 0.2"));  // it is in another group than we
-  EXPECT_EQ(sigtimedwait(&one, &info, &no_wait), -1);
+  EXPECT_EQ(kept.take(&info), -1);
   const pid_t pid = start("kill -USR1 $PPID; sleep 0.2; exit 5");
   EXPECT_EQ(WEXITSTATUS(status_of(pid)), 5);
-  ASSERT_EQ(sigtimedwait(&one, &info, &no_wait), SIGUSR1);
+  ASSERT_EQ(kept.take(&info), SIGUSR1);
   EXPECT_EQ(info.si_pid, pid);
-  sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 
 /// The second comes while the first is judged, or after it.
 TEST_F(ParentOfRank, is_passed_over_by_nothing_that_the_program_tells_its_group) {
-  sigset_t both;
-  sigemptyset(&both);
-  sigaddset(&both, SIGUSR1);
-  sigaddset(&both, SIGUSR2);
-  sigset_t before;
-  sigprocmask(SIG_BLOCK, &both, &before);
+  const Kept kept({SIGUSR1, SIGUSR2});
   for (const char* second : {"USR1", "USR2"}) {
     for (const char* pause : {"", "sleep 0.01; "}) {
       const std::string script = std::string("trap '' USR1 USR2; kill -USR1 0; ") + pause +
@@ -148,37 +158,23 @@ TEST_F(ParentOfRank, is_passed_over_by_nothing_that_the_program_tells_its_group)
       EXPECT_EQ(WEXITSTATUS(status_of(start(script))), 5);
     }
   }
-  const timespec no_wait{0, 0};
-  EXPECT_EQ(sigtimedwait(&both, nullptr, &no_wait), -1);
-  sigprocmask(SIG_SETMASK, &before, nullptr);
+  EXPECT_EQ(kept.take(), -1);
 }
 
 /// As who answers a signal that all ranks got.
 TEST_F(ParentOfRank, is_passed_over_by_an_answer_to_a_signal_of_the_group) {
-  sigset_t one;
-  sigemptyset(&one);
-  sigaddset(&one, SIGUSR2);
-  sigset_t before;
-  sigprocmask(SIG_BLOCK, &one, &before);
+  const Kept kept({SIGUSR2});
   const std::string script = "trap '' USR1; kill -USR1 0; kill -USR2 $PPID; sleep 0.2; exit 5";
   EXPECT_EQ(WEXITSTATUS(status_of(start(script))), 5);
-  const timespec no_wait{0, 0};
-  EXPECT_EQ(sigtimedwait(&one, nullptr, &no_wait), SIGUSR2);
-  sigprocmask(SIG_SETMASK, &before, nullptr);
+  EXPECT_EQ(kept.take(), SIGUSR2);
 }
 
 TEST_F(ParentOfRank, passes_over_what_the_program_tells_with_its_last_word) {
   const int number = SIGRTMIN + 3;  // told after SIGCHLD
-  sigset_t one;
-  sigemptyset(&one);
-  sigaddset(&one, number);
-  sigset_t before;
-  sigprocmask(SIG_BLOCK, &one, &before);
+  const Kept kept({number});
   const std::string script = "kill -" + std::to_string(number) + " $PPID; exit 5";
   EXPECT_EQ(WEXITSTATUS(status_of(start(script))), 5);
-  const timespec no_wait{0, 0};
-  EXPECT_EQ(sigtimedwait(&one, nullptr, &no_wait), number);
-  sigprocmask(SIG_SETMASK, &before, nullptr);
+  EXPECT_EQ(kept.take(), number);
 }
 
 TEST_F(ParentOfRank, follows_a_program_into_a_group_of_its_own) {
