@@ -1,4 +1,5 @@
-# aon_unit_test(part SOURCES ... LIBRARIES ... [LABELS ...]): GoogleTest program; ctest names are `part.Suite.name`.
+# aon_unit_test(part SOURCES ... LIBRARIES ... [LABELS ...] [ALONE]): GoogleTest program; ctest names are `part.Suite.name`.
+# Of sanitized programs, which take long to start, all tests of a part run in one process, `part.Tests`; ALONE: each needs its own.
 # aon_script_test(name COMMAND ... [LABELS ...] [TIMEOUT s]): any command; `name` begins with the part it tests.
 #
 # ctest schedules in halves of a core (PROCESSORS; scripts/test runs as many at a time as there are): a unit test computes and
@@ -8,7 +9,7 @@ find_package(GTest REQUIRED)
 include(GoogleTest)
 
 function(aon_unit_test part)
-  cmake_parse_arguments(arg "" "" "SOURCES;LIBRARIES;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "ALONE" "" "SOURCES;LIBRARIES;LABELS" ${ARGN})
   string(REPLACE "." "_" target test_${part})
   add_executable(${target} ${arg_SOURCES})
   aon_skip_ubsan(${arg_SOURCES})
@@ -17,8 +18,13 @@ function(aon_unit_test part)
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
   endif()
-  gtest_discover_tests(${target} TEST_PREFIX "${part}." DISCOVERY_MODE PRE_TEST
-                       PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 120 PROCESSORS 2)
+  if(AON_SANITIZE AND NOT arg_ALONE)
+    add_test(NAME ${part}.Tests COMMAND ${target})
+    set_tests_properties(${part}.Tests PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600 PROCESSORS 2)
+  else()
+    gtest_discover_tests(${target} TEST_PREFIX "${part}." DISCOVERY_MODE PRE_TEST
+                         PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 120 PROCESSORS 2)
+  endif()
 endfunction()
 
 # Ranks of Open MPI that wait leave their core to other tests: those of MPI take a fifth less time. It loads no parts for

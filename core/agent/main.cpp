@@ -1,5 +1,6 @@
 // aon-agent: leaves everything it inherited from the rank that started it, then becomes the keeper.
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -93,6 +94,14 @@ void size_thread_stacks() {
   ::pthread_attr_destroy(&attributes);
 }
 
+/// One heap for the few threads, and what was freed at its end stays: each new page is a fault.
+void size_heap() {
+  constexpr int kKeptBytes = 4 << 20;
+  ::mallopt(M_ARENA_MAX, 1);
+  ::mallopt(M_TOP_PAD, 256 << 10);
+  ::mallopt(M_TRIM_THRESHOLD, kKeptBytes);
+}
+
 /// Everything that a child of a rank inherits and an agent must not keep.
 void leave_the_rank(Config* config) {
   ::setsid();
@@ -133,5 +142,6 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   aon::hold_standard_descriptors();
+  aon::agent::size_heap();
   return aon::agent::run(argc, argv);
 }

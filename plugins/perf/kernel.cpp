@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -22,7 +23,8 @@ namespace {
 constexpr rlim_t kSpareDescriptors = 16;
 constexpr size_t kPageBytes = 4096;
 constexpr size_t kMaxFileBytes = 16u << 20;
-constexpr size_t kReadBytes = 64u << 10;
+constexpr size_t kFirstReadBytes = 4096;  ///< most files of /proc are shorter
+constexpr size_t kMostReadBytes = 64u << 10;
 
 int open_event(const perf_event_attr& attr, pid_t pid, int group) {
   const long fd = syscall(SYS_perf_event_open, &attr, pid, -1, group, PERF_FLAG_FD_CLOEXEC);
@@ -109,15 +111,17 @@ int set_period(int fd, uint64_t value) {
   return ioctl(fd, PERF_EVENT_IOC_PERIOD, &value) == 0 ? 0 : -errno;
 }
 
-/// The rest of the file. No buffer on the stack, which need not be large.
+/// The rest of the file. No buffer on the stack, which need not be large; no more room than twice
+/// the text, for each new page is a fault.
 std::string read_all(int fd) {
   std::string text;
   while (text.size() < kMaxFileBytes) {
     const size_t before = text.size();
-    text.resize(before + kReadBytes);
+    const size_t room = std::clamp(before, kFirstReadBytes, kMostReadBytes);
+    text.resize(before + room);
     ssize_t n = 0;
     do {
-      n = read(fd, text.data() + before, kReadBytes);
+      n = read(fd, text.data() + before, room);
     } while (n < 0 && errno == EINTR);
     text.resize(before + static_cast<size_t>(n > 0 ? n : 0));
     if (n <= 0) break;

@@ -9,10 +9,12 @@
 
 #include "perf/chosen.h"
 #include "perf/cost.h"
+#include "perf/events_in_use.h"
 #include "perf/session.h"
 
 struct aon_provider {
   std::unique_ptr<const aon::perf::ChosenEvents> events;  ///< whose names the session has
+  std::unique_ptr<const aon::perf::EventsInUse> in_use;
   aon::perf::Session session;
 };
 
@@ -23,6 +25,7 @@ aon_status start(aon_core* core, const aon_core_api* api, aon_host, const char* 
   const aon::perf::Kernel& kernel = aon::perf::real_kernel();
   auto events = std::make_unique<aon::perf::ChosenEvents>(aon::perf::value_of(config, "events"));
   if (aon::perf::value_of(config, "border-events") == "1") events->leave_to_threads(kernel);
+  auto in_use = std::make_unique<aon::perf::EventsInUse>(kernel, events->types());
   aon::perf::Availability availability = aon::perf::probe_all(kernel, events->types());
   availability.names_hardware = !events->is_default();
   availability.unknown_names = events->unknown();
@@ -31,6 +34,7 @@ aon_status start(aon_core* core, const aon_core_api* api, aon_host, const char* 
   if (state.state == AON_STATE_OFF) return AON_UNAVAILABLE;
   *self = new aon_provider{
       std::move(events),
+      std::move(in_use),
       {core, api, kernel, std::move(availability), aon::perf::switch_cost_ns(kernel)}};
   return AON_OK;
 }

@@ -31,7 +31,7 @@ bool appears(const std::string& path) {
 /// Signals that this process gets and does not take, until it asks.
 class Kept {
  public:
-  explicit Kept(std::initializer_list<int> numbers) {
+  Kept(std::initializer_list<int> numbers) {
     sigemptyset(&set_);
     for (const int number : numbers) sigaddset(&set_, number);
     sigprocmask(SIG_BLOCK, &set_, &before_);
