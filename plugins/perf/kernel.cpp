@@ -20,7 +20,10 @@ namespace aon::perf {
 namespace {
 
 /// The last descriptors are the agent's: it must be able to take ranks on and open its files.
+/// Those before are for samples, which take one a thread: counters take up to ten of each, and
+/// come first.
 constexpr rlim_t kSpareDescriptors = 16;
+constexpr rlim_t kPartOfSamples = 4;
 constexpr size_t kPageBytes = 4096;
 constexpr size_t kMaxFileBytes = 16u << 20;
 constexpr size_t kFirstReadBytes = 4096;  ///< most files of /proc are shorter
@@ -30,9 +33,11 @@ int open_event(const perf_event_attr& attr, pid_t pid, int group) {
   const long fd = syscall(SYS_perf_event_open, &attr, pid, -1, group, PERF_FLAG_FD_CLOEXEC);
   if (fd < 0) return -errno;
   rlimit limit{};
-  const bool is_scarce = getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
-                         static_cast<rlim_t>(fd) + kSpareDescriptors >= limit.rlim_cur;
-  if (!is_scarce) return static_cast<int>(fd);
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return static_cast<int>(fd);
+  const bool is_counter = attr.sample_period == 0;
+  const rlim_t spare =
+      std::max(kSpareDescriptors, is_counter ? limit.rlim_cur / kPartOfSamples : 0);
+  if (static_cast<rlim_t>(fd) + spare < limit.rlim_cur) return static_cast<int>(fd);
   close(static_cast<int>(fd));
   return -EMFILE;
 }

@@ -1,0 +1,89 @@
+#include "plugins/perf/kernel.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+
+namespace aon::perf {
+namespace {
+
+constexpr rlim_t kLimit = 256;
+
+perf_event_attr user_time(uint64_t period_ns) {
+  perf_event_attr attr{};
+  attr.size = sizeof(attr);
+  attr.type = PERF_TYPE_SOFTWARE;
+  attr.config = PERF_COUNT_SW_TASK_CLOCK;
+  attr.sample_period = period_ns;
+  attr.exclude_kernel = 1;
+  attr.disabled = 1;
+  return attr;
+}
+
+class PerfKernel : public testing::Test {
+ protected:
+  void SetUp() override {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit few{kLimit, before_.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  }
+  void TearDown() override {
+    for (const int fd : taken_) close(fd);
+    setrlimit(RLIMIT_NOFILE, &before_);
+  }
+  /// Opens until the next descriptor is `next`.
+  void take_descriptors_below(int next) {
+    for (;;) {
+      const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+      ASSERT_GE(fd, 0);
+      if (fd >= next) {
+        close(fd);
+        return;
+      }
+      taken_.push_back(fd);
+    }
+  }
+  /// 0, or the error.
+  static int open_error(uint64_t period_ns) {
+    const int fd = real_kernel().open_event(user_time(period_ns), 0, kNoGroup);
+    if (fd < 0) return -fd;
+    real_kernel().close_event(fd);
+    return 0;
+  }
+
+ private:
+  rlimit before_{};
+  std::vector<int> taken_;
+};
+
+TEST_F(PerfKernel, leaves_the_last_descriptors_to_the_agent_and_those_before_to_samples) {
+  constexpr uint64_t kPeriodNs = 10'000'000;
+  if (open_error(0) != 0) GTEST_SKIP() << "no perf events here";
+  take_descriptors_below(kLimit - kLimit / 4);
+  EXPECT_EQ(open_error(0), EMFILE);
+  EXPECT_EQ(open_error(kPeriodNs), 0);
+  take_descriptors_below(kLimit - 16);
+  EXPECT_EQ(open_error(kPeriodNs), EMFILE);
+}
+
+TEST(PerfKernelFiles, are_read_whole_however_long) {
+  const auto path =
+      std::filesystem::temp_directory_path() / ("aon-perf-" + std::to_string(getpid()));
+  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{4095}, size_t{4096}, size_t{4097},
+                             size_t{12288}, size_t{70000}, size_t{1} << 20}) {
+    std::string text;
+    for (size_t i = 0; i < bytes; ++i) text.push_back(static_cast<char>('a' + i % 23));
+    std::ofstream(path) << text;
+    EXPECT_EQ(real_kernel().read_file(path), text) << bytes;
+  }
+  std::filesystem::remove(path);
+  EXPECT_EQ(real_kernel().read_file(path), "");
+}
+
+}  // namespace
+}  // namespace aon::perf
