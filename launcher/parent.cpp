@@ -121,9 +121,9 @@ void Parent::close_descriptors(int kept) { keep_descriptors({kept, signal_fd_});
 void Parent::forward(const signalfd_siginfo& info) {
   const auto sender = static_cast<pid_t>(info.ssi_pid);
   if (sender == waker_) return;
-  const bool is_for_group =
-      info.ssi_code == SI_KERNEL ||  // from the terminal
-      (info.ssi_code != SI_QUEUE && witness_.saw(static_cast<int>(info.ssi_signo)));
+  // The terminal's are asked for, too: the witness has them, and is to keep none for the next one.
+  const bool was_seen = info.ssi_code != SI_QUEUE && witness_.saw(static_cast<int>(info.ssi_signo));
+  const bool is_for_group = info.ssi_code == SI_KERNEL || was_seen;
   if (!is_for_group) {
     if (sender == child_ && may_be_for_group(static_cast<int>(info.ssi_signo))) return;
     const pid_t receiver = sender == child_ ? getppid() : child_;

@@ -18,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kOriginFile[] = "joined-from";
+constexpr char kUnfinished[] = ".join-";  ///< begins the name of a folder that is being filled
 constexpr int kMaxSameNames = 1000;
 
 std::string origin_of(const fs::path& node) {
@@ -105,6 +106,16 @@ void link_files(const fs::path& from, const fs::path& to) {
   }
 }
 
+/// What a join left that was interrupted: no reader takes it for a node.
+void remove_unfinished(const fs::path& spool) {
+  std::vector<fs::path> unfinished;
+  for (const auto& entry : fs::directory_iterator(spool)) {
+    if (entry.path().filename().string().starts_with(kUnfinished))
+      unfinished.push_back(entry.path());
+  }
+  for (const fs::path& path : unfinished) fs::remove_all(path);
+}
+
 /// Puts the node folder `from` into `spool` under its own name, or with "~2", "~3", ... when
 /// another folder has it.
 Status join_node(const fs::path& from, const fs::path& spool) {
@@ -112,8 +123,7 @@ Status join_node(const fs::path& from, const fs::path& spool) {
     const std::string suffix = number == 1 ? "" : fmt::format("~{}", number);
     const fs::path target = spool / (from.filename().string() + suffix);
     if (fs::exists(target)) continue;
-    const fs::path fresh = spool / fmt::format(".join-{}", from.filename().string());
-    fs::remove_all(fresh);
+    const fs::path fresh = spool / (kUnfinished + from.filename().string());
     link_files(from, fresh);
     std::ofstream(fresh / kOriginFile) << fs::canonical(from).string();
     fs::rename(fresh, target);
@@ -174,9 +184,16 @@ Status check_one_launch(const std::vector<std::string>& dirs) {
 Status join_directories(const std::vector<std::string>& dirs) {
   return guarded([&] {
     const fs::path spool = fs::path(dirs.front()) / "spool";
-    return for_each_new_folder(dirs, [&](const std::vector<NodeFolder>&, const NodeFolder& folder) {
-      return join_node(folder.path, spool);
-    });
+    remove_unfinished(spool);
+    try {
+      return for_each_new_folder(dirs,
+                                 [&](const std::vector<NodeFolder>&, const NodeFolder& folder) {
+                                   return join_node(folder.path, spool);
+                                 });
+    } catch (const fs::filesystem_error&) {  // a full disk gets its room back
+      remove_unfinished(spool);
+      throw;
+    }
   });
 }
 

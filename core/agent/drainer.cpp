@@ -1,5 +1,7 @@
 #include "core/agent/drainer.h"
 
+#include <aon/device.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -181,6 +183,22 @@ bool Drainer::append(uint32_t stream, std::span<const uint8_t> bytes, uint32_t c
   return true;
 }
 
+/// No sign of life of the program: that work is not recorded, which CUPTI's plugin tells now and
+/// then, whatever the program does.
+bool is_told_by_us(std::span<const uint8_t> records) {
+  constexpr size_t kMostBytes = 256;  // seldom more than one a drain: the others are not looked at
+  if (records.empty() || records.size() > kMostBytes) return false;
+  while (records.size() >= kSlotBytes) {
+    RecordHead head;
+    std::memcpy(&head, records.data(), sizeof(head));
+    const size_t bytes = size_t{head.slot_count} * kSlotBytes;
+    if (head.kind != RecordKind::kDeviceSpan || head.a32 != kUnrecordedStream) return false;
+    if (bytes == 0 || bytes > records.size()) return false;
+    records = records.subspan(bytes);
+  }
+  return true;
+}
+
 bool Drainer::take(const ring::Piece& piece) {
   const uint32_t stream = stream_cell(piece.slot, piece.context);
   if (stream == kNoCell || is_giving_up_) {
@@ -189,7 +207,7 @@ bool Drainer::take(const ring::Piece& piece) {
     return true;
   }
   if (!append(stream, piece.bytes, piece.counted, &piece.after)) return false;
-  if (piece.slot != kDefinitionSlot) current_->has_recorded = true;
+  if (piece.slot != kDefinitionSlot && !is_told_by_us(piece.bytes)) current_->has_recorded = true;
   state_->stream(stream).position.set(piece.after);
   return true;
 }

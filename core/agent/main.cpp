@@ -94,12 +94,14 @@ void size_thread_stacks() {
   ::pthread_attr_destroy(&attributes);
 }
 
-/// One heap for the few threads, and what was freed at its end stays: each new page is a fault.
+/// One heap for the few threads, what was freed at its end stays, and what is not huge comes from
+/// it: each new page is a fault.
 void size_heap() {
   constexpr int kKeptBytes = 4 << 20;
   ::mallopt(M_ARENA_MAX, 1);
   ::mallopt(M_TOP_PAD, 256 << 10);
   ::mallopt(M_TRIM_THRESHOLD, kKeptBytes);
+  ::mallopt(M_MMAP_THRESHOLD, kKeptBytes / 4);  // no more by what was freed: the others turn it off
 }
 
 /// Everything that a child of a rank inherits and an agent must not keep.

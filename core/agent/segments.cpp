@@ -11,6 +11,7 @@ namespace aon::agent {
 namespace {
 
 constexpr uint64_t kLeastSegmentBytes = 16384;
+constexpr uint64_t kSegmentsOfAnOwner = 4;  ///< or more, where all write as much
 constexpr int kShortPeriods = 5;           ///< between looks while the floor is not free
 constexpr uint64_t kStepsForRoom = 8;      ///< of its segments an agent gives one in each
 constexpr uint64_t kIdleFlushes = 16;      ///< without a block: longer than samples wait
@@ -65,6 +66,7 @@ void Segments::find_cells() {
     Owner& owner = owners_[{cell.process, cell.slot}];
     owner.cell = i;
     owner.has_current = progress.in_use != 0;
+    current_count_ += owner.has_current ? 1 : 0;
     owner.block_sequence = progress.block_sequence;
     owner.next_segment = std::max(progress.segment, cell.first_segment);
   }
@@ -132,6 +134,7 @@ Segments::Owner& Segments::owner_of(uint32_t process, uint32_t slot) {
 
 void Segments::end_segment(Owner& owner) {
   close_file(owner);
+  if (owner.has_current) --current_count_;
   owner.has_current = false;
   owner.block_sequence = 0;
   owner.is_changed = true;
@@ -150,6 +153,7 @@ Result<spool::BlockHeader> Segments::append(uint32_t process, uint16_t slot, boo
   if (!owner.has_current) {
     owner.segments.push_back({owner.next_segment++, 0, {}});
     owner.has_current = true;
+    ++current_count_;
     owner.block_sequence = 0;
     owner.is_changed = true;
   }
@@ -303,11 +307,13 @@ void Segments::measure_room() {
   if (is_short_) room_bytes_ = std::max(room_bytes_, total_bytes_ - total_bytes_ / kStepsForRoom);
 }
 
+/// Small enough that each owner has some when the cap is reached, so that its oldest can go alone.
 uint64_t Segments::segment_limit() const noexcept {
+  const uint64_t share = limits_.total_bytes / (kSegmentsOfAnOwner * std::max(current_count_, 1u));
   const bool is_tight = room_bytes_ < total_bytes_ + floor_bytes_;
-  if (!is_tight) return limits_.segment_bytes;
-  const uint64_t small = std::min(limits_.segment_bytes / 16, floor_bytes_ / 8);
-  return std::min(std::max(small, kLeastSegmentBytes), limits_.segment_bytes);
+  const uint64_t small =
+      is_tight ? std::min(limits_.segment_bytes / 16, floor_bytes_ / 8) : limits_.segment_bytes;
+  return std::min(std::max(std::min(small, share), kLeastSegmentBytes), limits_.segment_bytes);
 }
 
 std::optional<Victim> Segments::next_victim() {
@@ -315,13 +321,16 @@ std::optional<Victim> Segments::next_victim() {
   if (is_for_room && total_bytes_ <= room_bytes_) return std::nullopt;
   const OwnerKey* key = nullptr;
   Owner* largest = nullptr;
-  uint64_t largest_bytes = 0;
+  // What is newest of an owner goes when no other has anything older.
+  std::pair<bool, uint64_t> largest_rank;  // whether it keeps its newest, bytes
   for (auto& [candidate, owner] : owners_) {
-    const uint64_t bytes = owner.total();
-    if (bytes <= largest_bytes || (is_for_room && owner.segments.size() < 2)) continue;
+    if (is_for_room && owner.segments.size() < 2) continue;
+    const bool keeps_newest = owner.segments.size() > 1 || !owner.has_current;
+    const std::pair rank(keeps_newest, owner.total());
+    if (owner.total() == 0 || rank <= largest_rank) continue;
     key = &candidate;
     largest = &owner;
-    largest_bytes = bytes;
+    largest_rank = rank;
   }
   if (largest == nullptr) return std::nullopt;
   if (largest->segments.size() == 1 && largest->has_current) {

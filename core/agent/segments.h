@@ -54,7 +54,7 @@ using TallyMap = std::map<StreamKey, std::vector<SequenceRange>>;
 
 struct SegmentLimits {
   uint64_t total_bytes;     ///< of all segments
-  uint64_t segment_bytes;   ///< of one
+  uint64_t segment_bytes;   ///< of one, at most
   uint64_t chatty_bytes;    ///< a slot that wrote more fills segments of its own
   uint64_t kept_bytes = 0;  ///< of blocks that could not be written
   uint32_t open_files = 256;
@@ -162,6 +162,7 @@ class Segments {
   SegmentLimits limits_;
   std::map<OwnerKey, Owner> owners_;
   uint64_t total_bytes_ = 0;
+  uint32_t current_count_ = 0;  ///< owners that have a current segment
   std::optional<std::chrono::steady_clock::time_point> last_look_;
   uint64_t floor_bytes_ = 0;            ///< of the disk, as last seen; 0: not known
   uint64_t room_bytes_ = ~uint64_t{0};  ///< that all segments may have, for the floor

@@ -59,10 +59,9 @@ void Server::use_bell(const BellWatch& bell) {
 
 void Server::watch_signals(int signal_fd) { watch(signal_fd, kSignal, 0, EPOLLIN | EPOLLET); }
 
-void Server::adopt(const std::vector<Kept>& kept) {
-  for (const Kept& one : kept) {
-    std::vector<UniqueFd> copies;
-    for (const UniqueFd& fd : one.descriptors) copies.emplace_back(::dup(fd.get()));
+void Server::adopt(std::vector<Kept> kept) {
+  for (Kept& one : kept) {
+    std::vector<UniqueFd> copies = std::move(one.descriptors);
     const uint32_t number = one.message.number;
     if (one.message.kind == KeepKind::kWaiter) continue;  // the keeper answers it
     if (one.message.kind == KeepKind::kRegistered) {

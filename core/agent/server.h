@@ -55,7 +55,7 @@ class Server {
   /// Sends `programs` away when they say Hello.
   void leave_alone(std::vector<std::string> programs) { left_alone_ = std::move(programs); }
   /// Takes over what the keeper holds from an earlier worker.
-  void adopt(const std::vector<Kept>& kept);
+  void adopt(std::vector<Kept> kept);
 
   /// Wakes poll() when a signal is pending on `signal_fd`.
   void watch_signals(int signal_fd);

@@ -166,7 +166,7 @@ int Worker::run() {
   server_.use_bell(bell_);
   encoder_.resume_tail();
   drainer_.restore();
-  server_.adopt(*inputs_.kept);
+  server_.adopt(std::move(*inputs_.kept));
   housekeeping_.start();
   encode_thread_.start();
   bell_.start();

@@ -26,7 +26,7 @@ struct WorkerInputs {
   int bell_fd;
   int folder_fd;
   UniqueFd keeper_socket;
-  const std::vector<Kept>* kept;
+  std::vector<Kept>* kept;  ///< of this process: taken
 };
 
 /// Runs until the launch is over and everything is in the spool. Returns the exit code: 0 done.

@@ -421,7 +421,8 @@ Result<Job> read_job(const std::filesystem::path& folder) {
   const std::filesystem::path spool = folder / "spool";
   std::vector<std::filesystem::path> node_folders;
   for (const auto& entry : std::filesystem::directory_iterator(spool, error)) {
-    if (entry.is_directory(error)) node_folders.push_back(entry.path());
+    const bool is_unfinished = entry.path().filename().native().front() == '.';  // see joining
+    if (entry.is_directory(error) && !is_unfinished) node_folders.push_back(entry.path());
   }
   if (error)
     return Error{Code::kNotFound, "read folder " + spool.string() + ": " + error.message()};

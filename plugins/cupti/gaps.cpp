@@ -1,6 +1,7 @@
 #include "cupti/gaps.h"
 
 #include <aon/definition.h>
+#include <aon/device.h>
 #include <aon/writer.h>
 
 #include <atomic>
@@ -11,8 +12,6 @@
 namespace aon::cupti {
 namespace {
 
-/// Those of work count from 1 on (StreamIds), far fewer.
-constexpr uint32_t kGapStream = 0xffff;
 constexpr char kTimeline[] = "GPU work not recorded";
 
 std::atomic<bool> g_is_defined{false};
@@ -33,7 +32,7 @@ void write_gap(const char* name, uint64_t start, uint64_t end) {
   end = until_exit(end);
   if (w == nullptr || end <= start) return;
   if (!g_is_defined.exchange(true, std::memory_order_relaxed)) {
-    const DeviceStreamDefinition stream = {kGapStream, kNoDevice, 0, 0};
+    const DeviceStreamDefinition stream = {kUnrecordedStream, kNoDevice, 0, 0};
     aon_define(static_cast<uint32_t>(DefinitionType::kDeviceStream), &stream, sizeof stream,
                kTimeline, sizeof kTimeline);
   }
@@ -41,7 +40,7 @@ void write_gap(const char* name, uint64_t start, uint64_t end) {
                                             static_cast<uint8_t>(Paradigm::kCuda));
   Work work = {};
   work.operation = DeviceOperation::kOther;
-  write_span(w, {region, kGapStream}, work, start, end);
+  write_span(w, {region, kUnrecordedStream}, work, start, end);
 }
 
 }  // namespace aon::cupti

@@ -136,6 +136,13 @@ void define_cartesian(const Communicator& c, Handle asked) {
              reinterpret_cast<const char*>(extents), definition.dimension_count * sizeof(uint32_t));
 }
 
+/// Of an intercommunicator of several worlds. Where each side has processes of ours, both are to
+/// agree; else nobody of our world is on the other one.
+bool is_own_side_first(Handle handle) {
+  const SideMembers remote = hash_members(handle, Side::kRemote);
+  return !remote.are_of_world || hash_members(handle, Side::kOwn).hash <= remote.hash;
+}
+
 /// Reads what MPI says of `handle` into a new entry. Null: no memory, or MPI refuses.
 Communicator* describe(Handle handle) {
   int is_inter = 0;
@@ -158,7 +165,8 @@ Communicator* describe(Handle handle) {
   if (!is_inter) return c;
   const int32_t remote_first = first_world_rank(handle, Side::kRemote);
   c->is_made_of_worlds = remote_first < 0 || c->first_world_rank < 0;
-  const bool own_is_first = c->is_made_of_worlds || c->first_world_rank < remote_first;
+  const bool own_is_first =
+      c->is_made_of_worlds ? is_own_side_first(handle) : c->first_world_rank < remote_first;
   c->own_offset = own_is_first ? 0 : remote_size;
   c->peer_offset = own_is_first ? local_size : 0;
   c->rank += static_cast<uint32_t>(c->own_offset);
@@ -193,26 +201,36 @@ uint32_t count_creation(Communicator* parent) {
   return parent->creation_count.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-/// The identity of the `creation`th that was made on `parent`.
-void identify(Communicator* c, const Communicator& parent, uint32_t creation) {
-  c->is_made_of_worlds |= parent.is_made_of_worlds;
-  c->identity = mix(mix(parent.identity, creation), static_cast<uint32_t>(c->first_world_rank));
-  // Assembly asks the parents, too: a child needs no count of its own.
-  if (AON_UNLIKELY(parent.unseen_count != 0)) mark_unseen(c, parent.unseen_count);
+/// Whether some are of elsewhere is told as well.
+uint64_t identity_of_members(Handle handle, bool is_inter, bool* is_made_of_worlds) {
+  const SideMembers own = hash_members(handle, Side::kOwn);
+  *is_made_of_worlds |= own.are_of_elsewhere;
+  if (!is_inter) return own.hash;
+  const SideMembers remote = hash_members(handle, Side::kRemote);
+  *is_made_of_worlds |= remote.are_of_elsewhere;
+  return own.hash < remote.hash ? mix(own.hash, remote.hash) : mix(remote.hash, own.hash);
 }
 
-uint64_t identity_of_members(Handle handle, bool is_inter) {
-  const uint64_t own = hash_members(handle, Side::kOwn);
-  if (!is_inter) return own;
-  const uint64_t remote = hash_members(handle, Side::kRemote);
-  return own < remote ? mix(own, remote) : mix(remote, own);
+/// The identity of the `creation`th that was made on `parent`, whose members MPI tells of `asked`.
+/// In a world its parts are told apart by their first ranks, which of several worlds may all be of
+/// elsewhere.
+void identify(Communicator* c, const Communicator& parent, uint32_t creation, Handle asked) {
+  c->is_made_of_worlds |= parent.is_made_of_worlds;
+  const bool is_inter = c->kind == CommunicatorKind::kInter;
+  const uint64_t part = AON_UNLIKELY(c->is_made_of_worlds)
+                            ? identity_of_members(asked, is_inter, &c->is_made_of_worlds)
+                            : static_cast<uint32_t>(c->first_world_rank);
+  c->identity = mix(mix(parent.identity, creation), part);
+  // Assembly asks the parents, too: a child needs no count of its own.
+  if (AON_UNLIKELY(parent.unseen_count != 0)) mark_unseen(c, parent.unseen_count);
 }
 
 /// Defines `handle`, of which only its members are known. The lock is held.
 Communicator* add_unseen(Handle handle) {
   Communicator* c = describe(handle);
   if (c == nullptr) return nullptr;
-  c->identity = mix(identity_of_members(handle, c->kind == CommunicatorKind::kInter), kUnseenMark);
+  const bool is_inter = c->kind == CommunicatorKind::kInter;
+  c->identity = mix(identity_of_members(handle, is_inter, &c->is_made_of_worlds), kUnseenMark);
   mark_unseen(c, count_members(c->identity));
   publish(c, 0, handle);
   return c;
@@ -328,7 +346,7 @@ void add_communicator(Communicator* parent, Handle handle) {
   Guard guard(&g_lock);
   Communicator* c = describe(handle);
   if (c == nullptr) return;
-  identify(c, *parent, creation);
+  identify(c, *parent, creation, handle);
   publish(c, parent->id, handle);
 }
 
@@ -348,7 +366,7 @@ void add_copy(Communicator* parent, Handle handle) {
   c->in_degree = c->out_degree = kUnknownDegree;
   const bool is_inter = parent->kind == CommunicatorKind::kInter;
   c->kind = is_inter ? CommunicatorKind::kInter : CommunicatorKind::kIntra;
-  identify(c, *parent, creation);
+  identify(c, *parent, creation, parent->handle);
   publish(c, parent->id, parent->handle);
 }
 
@@ -368,8 +386,8 @@ void add_communicator_of_members(Communicator* parent, Handle handle, uint64_t t
   Communicator* c = describe(handle);
   if (c == nullptr) return;
   c->is_made_of_worlds |= is_made_of_worlds;
-  const uint64_t members =
-      mix(identity_of_members(handle, c->kind == CommunicatorKind::kInter), tag);
+  const bool is_inter = c->kind == CommunicatorKind::kInter;
+  const uint64_t members = mix(identity_of_members(handle, is_inter, &c->is_made_of_worlds), tag);
   const uint32_t count = count_members(members);
   c->identity = mix(members, count);
   if (count == 0) {

@@ -107,14 +107,14 @@ uint64_t launch_identity() {
   return identity;
 }
 
-uint64_t hash_members(Handle communicator, Side side) {
+SideMembers hash_members(Handle communicator, Side side) {
   const Group group(communicator, side);
   const HeldWorld held;
   const Group world_group = group_of_world();
   int member_count = 0;
-  if (!group.is_valid() || !world_group.is_valid()) return 0;
+  if (!group.is_valid() || !world_group.is_valid()) return {};
   queries.group_size(group.handle(), &member_count);
-  uint64_t hash = mix(launch_identity(), static_cast<uint64_t>(member_count));
+  SideMembers members = {mix(launch_identity(), static_cast<uint64_t>(member_count)), false, false};
   for (int first = 0; first < member_count; first += kBatch) {
     const int count = member_count - first < kBatch ? member_count - first : kBatch;
     int ranks[kBatch];
@@ -122,11 +122,14 @@ uint64_t hash_members(Handle communicator, Side side) {
     for (int i = 0; i < count; ++i) ranks[i] = first + i;
     if (queries.group_translate_ranks(group.handle(), count, ranks, world_group.handle(),
                                       translated) != kSuccess) {
-      return 0;
+      return {};
     }
-    for (int i = 0; i < count; ++i) hash = mix(hash, static_cast<uint32_t>(translated[i]));
+    for (int i = 0; i < count; ++i) {
+      members.hash = mix(members.hash, static_cast<uint32_t>(translated[i]));
+      (translated[i] < 0 ? members.are_of_elsewhere : members.are_of_world) = true;
+    }
   }
-  return hash;
+  return members;
 }
 
 bool visit_world_ranks(Handle group, void (*visit)(void* data, const int* ranks, int count),

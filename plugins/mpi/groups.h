@@ -18,8 +18,14 @@ bool change_session_world(Handle session, int* rank, int* process_count);
 /// World rank of rank 0 of one side; -1 when it is not in our world.
 int32_t first_world_rank(Handle communicator, Side side);
 
-/// Hash of the world ranks of all members of one side, in order.
-uint64_t hash_members(Handle communicator, Side side);
+struct SideMembers {
+  uint64_t hash;      ///< of their world ranks, in order; what is not of our world is all the same
+  bool are_of_world;  ///< some
+  bool are_of_elsewhere;  ///< some
+};
+
+/// All members of one side.
+SideMembers hash_members(Handle communicator, Side side);
 
 /// The same in all processes that one PMIx launcher has started together, and in no others; 0: no
 /// such launcher started this one.   Cost: the environment is read once.

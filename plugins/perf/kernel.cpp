@@ -34,7 +34,7 @@ int open_event(const perf_event_attr& attr, pid_t pid, int group) {
   if (fd < 0) return -errno;
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return static_cast<int>(fd);
-  const bool is_counter = attr.sample_period == 0;
+  const bool is_counter = attr.sample_period == 0 && pid != 0;  // probes are of this thread
   const rlim_t spare =
       std::max(kSpareDescriptors, is_counter ? limit.rlim_cur / kPartOfSamples : 0);
   if (static_cast<rlim_t>(fd) + spare < limit.rlim_cur) return static_cast<int>(fd);
@@ -116,13 +116,15 @@ int set_period(int fd, uint64_t value) {
   return ioctl(fd, PERF_EVENT_IOC_PERIOD, &value) == 0 ? 0 : -errno;
 }
 
-/// The rest of the file. No buffer on the stack, which need not be large; no more room than twice
-/// the text, for each new page is a fault.
+/// The rest of the file. No buffer on the stack, which need not be large; little more room than the
+/// text, for each new page is a fault.
 std::string read_all(int fd) {
   std::string text;
+  text.reserve(kFirstReadBytes);
   while (text.size() < kMaxFileBytes) {
     const size_t before = text.size();
-    const size_t room = std::clamp(before, kFirstReadBytes, kMostReadBytes);
+    const size_t left = text.capacity() - before;
+    const size_t room = std::min(left != 0 ? left : before, kMostReadBytes);
     text.resize(before + room);
     ssize_t n = 0;
     do {

@@ -14,7 +14,7 @@
 
 struct aon_provider {
   std::unique_ptr<const aon::perf::ChosenEvents> events;  ///< whose names the session has
-  std::unique_ptr<const aon::perf::EventsInUse> in_use;
+  std::unique_ptr<const aon::perf::EventsInUse> in_use;   ///< until the budget wants less
   aon::perf::Session session;
 };
 
@@ -65,5 +65,9 @@ extern "C" const aon_provider_api aon_provider_v1 = {
     .process_ended = process_ended,
     .tick = tick,
     .message = nullptr,
-    .throttle = [](aon_provider* p, uint32_t divisor) { p->session.throttle(divisor); },
+    .throttle =
+        [](aon_provider* p, uint32_t divisor) {
+          if (divisor != 1) p->in_use.reset();
+          p->session.throttle(divisor);
+        },
 };

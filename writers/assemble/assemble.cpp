@@ -9,6 +9,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <set>
 #include <system_error>
 
 #include "core/spool/files.h"
@@ -192,7 +193,10 @@ uint64_t Assembly::bytes_beside_events() const {
 
 /// Leaves the oldest events out of the archive when all of them would not fit on the disk.
 Status Assembly::fit_archive() {
-  uint64_t cap_bytes = options_.disk_cap_bytes * parts_->job.nodes.size();
+  // Rings without an agent, and agents of a node one after another, have folders of their own.
+  std::set<std::string> hosts;
+  for (const spool::Node& node : parts_->job.nodes) hosts.insert(node.host);
+  uint64_t cap_bytes = options_.disk_cap_bytes * hosts.size();
   if (cap_bytes == 0) {
     for (const spool::Node& node : parts_->job.nodes) cap_bytes += node.definition.disk_cap_bytes;
   }

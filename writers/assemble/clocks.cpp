@@ -68,8 +68,8 @@ clock::ClusterClocks fit(const JobModel& parts, const std::map<std::string, uint
 }
 
 /// A spool without an agent (a ring that was left over) lies beside that of its node's agent: it is
-/// the same clock.
-void lend_clocks(JobModel* parts, const std::vector<bool>& is_pinged) {
+/// the same clock, which the agent looked at once a second, and the ring as its first chunks filled.
+void lend_clocks(JobModel* parts) {
   const std::vector<spool::Node>& nodes = parts->job.nodes;
   Model& model = parts->model;
   std::map<std::pair<std::string, clock::TickSource>, size_t> known;
@@ -84,7 +84,6 @@ void lend_clocks(JobModel* parts, const std::vector<bool>& is_pinged) {
     const size_t other = same->second;
     model.clock_error_ns[n] =
         std::max(model.clock_error_ns[other], parts->clocks[n].max_error_ns());
-    if (!is_pinged[other]) continue;
     parts->clocks[n] = parts->clocks[other];
     model.cluster.nodes[n] = model.cluster.nodes[other];
     model.cluster.nodes[n].step_count = 0;  // told once
@@ -144,7 +143,7 @@ void build_clocks(JobModel* parts) {
                                                   : kUnknownClockError);
     parts->clocks[n] = parts->clocks[n].corrected(clock.knots);
   }
-  lend_clocks(parts, is_pinged);
+  lend_clocks(parts);
 }
 
 std::vector<std::string> cover_violations(const ClockViolations& violations, Model* model) {

@@ -90,6 +90,7 @@ class RingConverter final : public ring::Sink {
   };
 
   void add_bytes(uint32_t slot, uint32_t context, std::span<const uint8_t> bytes, uint32_t counted);
+  void note_open_calls();
   void add_open_calls();
   void seal_definitions();
   void add_node();
@@ -153,6 +154,16 @@ void RingConverter::seal_definitions() {
   Status status =
       definitions_.seal(&sealer_, kProcess, definition_block_++, end_ticks(), &definition_blocks_);
   if (!status) status_ = status;
+}
+
+/// The process lived until its last call began, which need not have returned: no record is later.
+void RingConverter::note_open_calls() {
+  constexpr uint64_t kPlausibleTicks = uint64_t{1} << 57;  // of a clock of 5 GHz: 333 days
+  const uint64_t latest = image_.clock_first.ticks + kPlausibleTicks;
+  for (uint32_t slot = kMainThreadSlot; slot < reader_.slots_used(); ++slot) {
+    for (const Record& call : reader_.open_calls(slot, latest))
+      last_ticks_ = std::max(last_ticks_, call.head.start_ticks);
+  }
 }
 
 /// Calls that had not returned when the process ended; outermost first.
@@ -274,6 +285,7 @@ Status write_file(const fs::path& path, const std::vector<uint8_t>& bytes) {
 Status RingConverter::write(const fs::path& folder) {
   add_node();
   reader_.drain(*this);
+  note_open_calls();
   add_open_calls();
   if (!status_) return status_;
   add_process();

@@ -42,7 +42,8 @@ void NcclKernels::add_operation(const NcclOperation& operation, uint32_t device)
   }
   operations_.push_back({operation.start_ns, operation.launch_ns, operation.sequence,
                          operation.bytes, operation.communicator, operation.region, operation.call,
-                         device, operation.peer, (operation.flags & kNcclGpuTimed) != 0});
+                         device, operation.peer, operation.type,
+                         (operation.flags & kNcclGpuTimed) != 0});
 }
 
 void NcclKernels::add_kernel(const NcclKernel& kernel) {
@@ -64,6 +65,7 @@ Status NcclKernels::join_plan(Operations plan, const NcclKernel& kernel, const S
                           .gpu_ns = kernel.end_ns - kernel.start_ns,
                           .shared_by = static_cast<uint32_t>(plan.size()),
                           .peer = one.peer,
+                          .type = one.type,
                           .is_told = one.is_told});
     if (!status) return status;
   }

@@ -43,7 +43,8 @@ struct TimedOperation {
   uint64_t gpu_ns;
   uint32_t shared_by;  ///< operations of the same kernel
   int32_t peer;        ///< of a transfer, else kNoPeer
-  bool is_told;        ///< NCCL's own timers told what it took
+  NcclType type;
+  bool is_told;  ///< NCCL's own timers told what it took
 };
 
 class NcclKernels {
@@ -78,6 +79,7 @@ class NcclKernels {
     uint32_t call;
     uint32_t device;
     int32_t peer;
+    NcclType type;
     bool is_told;
   };
   using Operations = std::span<const Operation>;

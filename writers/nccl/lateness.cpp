@@ -123,7 +123,8 @@ Status LatenessAnalysis::add_kernel_times(const devices::TimedOperation& operati
                             .call = operation.call,
                             .communicator = operation.communicator,
                             .region = operation.region,
-                            .peer = operation.peer};
+                            .peer = operation.peer,
+                            .type = operation.type};
   if (!has_partners(timed) || summary_.untimed_count == 0) return {};
   --summary_.untimed_count;
   return add_part(timed);

@@ -62,6 +62,10 @@ constexpr KernelShape unpack_shape(uint64_t grid, uint32_t block, uint32_t regis
           shared_bytes};
 }
 
+/// A stream of no device: its spans are times in which work is not recorded, told by AON's own
+/// threads also while the process does nothing. Those of work count from 1 on, far fewer.
+constexpr uint32_t kUnrecordedStream = 0xffff;
+
 /// What the thread is called that writes the records of devices: what it loses is their work.
 constexpr char kDeviceRecordsThread[] = "records of CUPTI";
 

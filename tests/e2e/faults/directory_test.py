@@ -388,6 +388,19 @@ class Joining(FaultCase):
             self.assertEqual(document["job"]["incomplete_ranks"], [])
         self.assertEqual(self.content(second), before)
 
+    def test_a_join_that_was_interrupted_is_done_anew(self):
+        first = self.rank("first", "node-a", 0, count=100)
+        second = self.rank("second", "node-b", 1, count=200)
+        unfinished = first / "spool" / ".join-node-b"
+        unfinished.mkdir()
+        definitions = (second / "spool" / "node-b" / "definitions.aon").read_bytes()
+        (unfinished / "definitions.aon").write_bytes(definitions[: len(definitions) // 2])
+        self.assert_exit(run(["aon", "finalize", "--quiet", first]))
+        self.assertEqual(len(ledger(first)["ranks"]), 1)
+        self.assert_exit(run(["aon", "finalize", "--quiet", first, second]))
+        self.assertEqual(ledger(first)["counted"], {"MPI_Get_version": 300})
+        self.assertFalse(unfinished.exists())
+
     def test_counted_calls_cost_something(self):
         """Also those that leave no record: 4 ns each."""
         document = ledger(self.rank("first", "node-a", 0, count=4_000_000))

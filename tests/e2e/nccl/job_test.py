@@ -279,7 +279,8 @@ class Job(PluginTestCase):
         readers.otf2_structure(self, output)
 
     def test_what_sends_wait_for_is_told(self):
-        output = self.job("train", 5, 40, level="step")
+        # Long beside the start of its programs: waits are told by their part of the job.
+        output = self.job("train", 5, 400, level="step", options=("--budget", "100"))
         self.assertRegex("\n".join(ledger(output)["findings"]),
                          r"sends of NCCL's proxies wait for the network: \d\d % of what their ")
 

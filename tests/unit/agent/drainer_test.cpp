@@ -2,6 +2,7 @@
 // hand, as a process would.
 #include "core/agent/drainer.h"
 
+#include <aon/device.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -72,6 +73,20 @@ class DrainerTest : public testing::Test {
     }
     slot.stream[0].first_chunk.store(0);
     return uint64_t{count} * kRecordsPerChunk;
+  }
+  /// One span of `device_stream`, of the main thread of process 0.
+  void record_span(uint32_t device_stream) {
+    char* ring = base(0);
+    const RingGeometry geometry = drainer_->geometry(0);
+    reinterpret_cast<RingHeader*>(ring)->slots_used.store(kMainThreadSlot + 1);
+    auto& slot = reinterpret_cast<ThreadSlot*>(ring + geometry.slots_offset)[kMainThreadSlot];
+    auto& chunk = *reinterpret_cast<ChunkHeader*>(ring + geometry.chunks_offset);
+    chunk.owner = stream_owner(kMainThreadSlot, 0);
+    chunk.next = kNoChunk;
+    const RecordHead head = {100, 1, RecordKind::kDeviceSpan, 2, 0, 9, device_stream, 0};
+    std::memcpy(reinterpret_cast<char*>(&chunk + 1), &head, sizeof(head));
+    chunk.committed = uint64_t{1} << 32 | 2 * kSlotBytes;
+    slot.stream[0].first_chunk.store(0);
   }
   StreamCell& stream(uint32_t process, uint16_t slot) {
     return state_.stream(state_.find_or_add_stream(process, slot, 0));
@@ -341,6 +356,20 @@ TEST_F(QuietProcess, is_one_that_makes_definitions_alone) {
   drainer_->drain(kBeginNs + kHangNs / 2);
   EXPECT_EQ(staged_count(), made) << "they were drained";
   EXPECT_TRUE(is_quiet_at(kBeginNs + kHangNs)) << "idle threads of ours make definitions";
+}
+
+/// CUPTI's plugin tells it every few seconds while the budget, or a failure, keeps it from working.
+TEST_F(QuietProcess, is_one_of_which_only_is_told_that_work_is_not_recorded) {
+  record_span(kUnrecordedStream);
+  drainer_->drain(kBeginNs + kHangNs / 2);
+  EXPECT_EQ(staged_count(), 1u);
+  EXPECT_TRUE(is_quiet_at(kBeginNs + kHangNs));
+}
+
+TEST_F(QuietProcess, is_none_that_works_on_a_device) {
+  record_span(1);
+  drainer_->drain(kBeginNs + kHangNs / 2);
+  EXPECT_FALSE(is_quiet_at(kBeginNs + kHangNs));
 }
 
 TEST_F(QuietProcess, is_none_that_records_an_event) {

@@ -44,6 +44,36 @@ TEST_F(SegmentsTest, files_that_nobody_writes_make_room) {
   EXPECT_EQ(flush(0, 1), 1);
 }
 
+/// Segments are as small as many owners need: none loses all it has to keep the cap.
+TEST_F(SegmentsTest, each_of_many_owners_keeps_its_newest_when_the_cap_is_reached) {
+  constexpr uint32_t kOwners = 20;
+  settings_.limits.total_bytes = 1u << 20;
+  settings_.limits.segment_bytes = 1u << 18;
+  settings_.limits.chatty_bytes = 1u << 30;
+  start(kOwners);
+  for (int i = 0; i < 60; ++i) {
+    for (uint32_t process = 0; process < kOwners; ++process) {
+      std::vector<uint8_t> bytes;
+      for (int n = 0; n < 200; ++n) append(&bytes, RecordKind::kSpan, 5, random_());
+      ASSERT_TRUE(push(process, 1, bytes, 200));
+    }
+    encoder_->flush();
+  }
+  const auto segments = *spool::list_segments(node_folder());
+  ASSERT_EQ(segments.size(), kOwners);
+  uint64_t all_bytes = 0;
+  for (const auto& [process, names] : segments) {
+    uint64_t bytes = 0;
+    for (const auto& name : names)
+      bytes += std::filesystem::file_size(std::filesystem::path(node_folder()) /
+                                           spool::segment_file_name(name));
+    EXPECT_GT(names.front().segment, 0u) << "the cap was not reached";
+    EXPECT_GT(bytes, (uint64_t{1} << 20) / kOwners / 2) << "process " << process;
+    all_bytes += bytes;
+  }
+  EXPECT_LT(all_bytes, (uint64_t{1} << 20) * 9 / 8);
+}
+
 /// A disk of 4 MiB, of which others use some.
 class NearlyFullDisk : public SegmentsTest {
  protected:

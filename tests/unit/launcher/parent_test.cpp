@@ -1,7 +1,9 @@
 #include "launcher/parent.h"
 
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -60,26 +62,38 @@ class ParentOfRank : public TemporaryFolder {
     parent->close_descriptors(-1);
     end_like(parent->wait_for_program());
   }
-  /// A program that counts each delivery of SIGUSR1 and exits 7 on SIGTERM.
-  pid_t start_counter(const std::string& first = "") {
+  /// The same as the session of a terminal, `slave`.
+  pid_t start_at_terminal(const std::string& script, int slave) {
+    const pid_t pid = fork();
+    if (pid != 0) return pid;
+    setsid();
+    ioctl(slave, TIOCSCTTY, 0);
+    auto parent = Parent::start({"sh", "-c", script});
+    if (!parent) _exit(99);
+    end_like(parent->wait_for_program());
+  }
+  /// A program that counts each delivery of SIGUSR1 and SIGINT, and exits 7 on SIGTERM.
+  std::string counter(const std::string& first = "") {
     std::ofstream(path("count.py")) << "import os, signal, sys\n"
                                     << first << R"(
 read_end, write_end = os.pipe()
 os.set_blocking(write_end, False)
 signal.set_wakeup_fd(write_end)
 signal.signal(signal.SIGUSR1, lambda *_: None)
+signal.signal(signal.SIGINT, lambda *_: None)
 signal.signal(signal.SIGTERM, lambda *_: None)
 open(sys.argv[1] + "/ready", "w").close()
 count = 0
 while True:
     for number in os.read(read_end, 100):
-        count += number == signal.SIGUSR1
+        count += number in (signal.SIGUSR1, signal.SIGINT)
         if number == signal.SIGTERM:
             open(sys.argv[1] + "/got", "w").write(str(count))
             os._exit(7)
 )";
-    return start("exec /usr/bin/python3 " + path("count.py") + " " + folder_);
+    return "exec /usr/bin/python3 " + path("count.py") + " " + folder_;
   }
+  pid_t start_counter(const std::string& first = "") { return start(counter(first)); }
   int status_of(pid_t pid) {
     int status = -1;
     EXPECT_EQ(waitpid(pid, &status, 0), pid);
@@ -135,6 +149,26 @@ TEST_F(ParentOfRank, does_not_repeat_a_signal_of_the_whole_group) {
   kill(-pid, SIGTERM);
   EXPECT_EQ(WEXITSTATUS(status_of(pid)), 7);
   EXPECT_EQ(text("got"), "3");
+}
+
+/// The program has the terminal's itself; what somebody sends to the parent later is passed on.
+TEST_F(ParentOfRank, passes_on_what_comes_after_the_same_signal_of_the_terminal) {
+  int master = -1;
+  int slave = -1;
+  ASSERT_EQ(openpty(&master, &slave, nullptr, nullptr, nullptr), 0);
+  const pid_t pid = start_at_terminal(counter(), slave);
+  ASSERT_TRUE(appears(ready()));
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(write(master, "\x03", 1), 1);
+    sleep_ms(100);
+    kill(pid, SIGINT);
+    sleep_ms(100);
+  }
+  kill(pid, SIGTERM);
+  EXPECT_EQ(WEXITSTATUS(status_of(pid)), 7);
+  EXPECT_EQ(text("got"), "4");
+  close(master);
+  close(slave);
 }
 
 TEST_F(ParentOfRank, is_passed_over_by_what_the_program_tells_its_parent) {

@@ -206,6 +206,97 @@ TEST_F(Handles, a_freed_communicator_stays_while_a_request_has_it) {
   EXPECT_EQ(out.communicator->id, id);
 }
 
+/// Communicators with processes of elsewhere. A group is the handle of its communicator, and its
+/// members are world ranks, or -1; of an intercommunicator the remote group is the next handle.
+class MadeOfWorlds : public Handles {
+ protected:
+  static inline std::map<Handle, std::vector<int>> members;
+  static inline std::map<Handle, bool> is_inter;
+
+  void SetUp() override {
+    before_ = queries;
+    members = {{kWorldHandle, {0, 1, 2, 3}}};
+    queries.comm_size = [](Handle handle, int* size) {
+      *size = static_cast<int>(members[handle].size());
+      return kSuccess;
+    };
+    queries.comm_remote_size = [](Handle handle, int* size) {
+      *size = static_cast<int>(members[handle + 1].size());
+      return kSuccess;
+    };
+    queries.comm_test_inter = [](Handle handle, int* answer) {
+      *answer = is_inter[handle] ? 1 : 0;
+      return kSuccess;
+    };
+    queries.comm_group = [](Handle handle, void* group) { return give(handle, group); };
+    queries.comm_remote_group = [](Handle handle, void* group) { return give(handle + 1, group); };
+    queries.group_size = [](Handle group, int* size) {
+      *size = static_cast<int>(members[group].size());
+      return kSuccess;
+    };
+    queries.group_translate_ranks = [](Handle from, int count, const int* ranks, Handle, int* out) {
+      for (int i = 0; i < count; ++i) out[i] = members[from].at(static_cast<size_t>(ranks[i]));
+      return kSuccess;
+    };
+    queries.group_free = [](void*) { return kSuccess; };
+  }
+  void TearDown() override { queries = before_; }
+
+  static int give(Handle handle, void* group) {
+    *static_cast<Handle*>(group) = handle;
+    return kSuccess;
+  }
+  static const Communicator& made(Handle handle, std::vector<int> ranks) {
+    members[handle] = std::move(ranks);
+    add_communicator_of_members(&world, handle, 0, false);
+    return *find_communicator(handle);
+  }
+  /// As one side sees it.
+  static const Communicator& made_inter(Handle handle, std::vector<int> own,
+                                        std::vector<int> remote) {
+    members[handle + 1] = std::move(remote);
+    is_inter[handle] = true;
+    return made(handle, std::move(own));
+  }
+
+ private:
+  Queries before_;
+};
+
+TEST_F(MadeOfWorlds, is_told_by_any_member) {
+  EXPECT_TRUE(made(0x8000, {0, 1, -1}).is_made_of_worlds);
+  EXPECT_FALSE(made(0x8010, {0, 1}).is_made_of_worlds);
+  EXPECT_TRUE(made_inter(0x8020, {0}, {1, -1}).is_made_of_worlds);
+  members[0x8030] = {0, -1};
+  EXPECT_TRUE(learn_communicator(0x8030)->is_made_of_worlds);
+}
+
+/// As of one MPI_Comm_split: the processes of one part count it as those of the other do.
+TEST_F(MadeOfWorlds, parts_whose_first_is_of_elsewhere_are_told_apart) {
+  made(0x8100, {-1, -1, 0, 1, 2, 3});
+  Communicator* parent = find_communicator(0x8100);
+  std::vector<uint64_t> identities;
+  const std::vector<int> parts[] = {{-1, 0, 2}, {-1, 1, 3}, {-1, 0, 2}};
+  for (Handle handle = 0x8110; const std::vector<int>& part : parts) {
+    parent->creation_count = 5;
+    members[handle] = part;
+    add_communicator(parent, handle);
+    identities.push_back(find_communicator(handle)->identity);
+    handle += 0x10;
+  }
+  EXPECT_NE(identities[0], identities[1]);
+  EXPECT_EQ(identities[0], identities[2]);
+}
+
+TEST_F(MadeOfWorlds, sides_with_processes_of_ours_have_one_order) {
+  const Communicator& left = made_inter(0x8200, {-1, 0}, {-1, 1});
+  const Communicator& right = made_inter(0x8210, {-1, 1}, {-1, 0});
+  EXPECT_NE(left.own_offset, right.own_offset);
+  EXPECT_EQ(left.own_offset, right.peer_offset);
+  // Nobody of ours is on the other side: ours is the first.
+  EXPECT_EQ(made_inter(0x8220, {0, 1}, {-1, -1, -1}).own_offset, 0);
+}
+
 }  // namespace
 }  // namespace mpi
 }  // namespace aon

@@ -71,6 +71,7 @@ devices::TimedOperation kernel_of(uint64_t sequence, uint64_t gpu_ns) {
           .gpu_ns = gpu_ns,
           .shared_by = 1,
           .peer = kNoPeer,
+          .type = NcclType::kFloat32,
           .is_told = false};
 }
 
@@ -104,6 +105,30 @@ TEST_F(NcclLateness, kernels_tell_it_where_nccl_does_not) {
   EXPECT_EQ(summary.untimed_count, 4u) << "those whose kernel is of others, too";
   for (const LatenessRow& row : summary.table.rows())
     EXPECT_EQ(row.wait_ns, summary.members[row.group].group == 2 ? 0u : 30u);
+}
+
+/// Who loads its kernels is not late.
+TEST_F(NcclLateness, the_first_kernel_of_a_type_is_a_first_use) {
+  constexpr uint64_t kLongNs = 50'000'000;
+  ASSERT_TRUE(analysis_.begin(model_));
+  for (const Location& location : model_.locations) {
+    const uint32_t rank = location.group;
+    for (const uint64_t sequence : {0, 1}) tell(rank, sequence, {.flags = 0});
+    ASSERT_TRUE(analysis_.begin_location(location));
+    for (const NcclOperation& operation : told_[rank]) {
+      Event event = test::event(EventKind::kNcclCall, 1, operation.region);
+      event.request = reinterpret_cast<uint64_t>(&operation);
+      ASSERT_TRUE(analysis_.events({&event, 1}));
+    }
+    ASSERT_TRUE(analysis_.end_location());
+    devices::TimedOperation other_type = kernel_of(1, rank == 2 ? 20'000 : kLongNs);
+    other_type.type = NcclType::kBfloat16;
+    other_type.launch_ns = other_type.start_ns = rank == 2 ? kLongNs : 20'000;
+    for (const auto& one : {kernel_of(0, 100), other_type})
+      ASSERT_TRUE(analysis_.add_kernel_times(one));
+  }
+  ASSERT_TRUE(analysis_.finish({}));
+  EXPECT_EQ(analysis_.summary()->connecting_count, 1u);
 }
 
 TEST_F(NcclLateness, operations_are_matched_by_sequence_not_by_order) {

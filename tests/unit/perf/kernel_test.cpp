@@ -49,8 +49,8 @@ class PerfKernel : public testing::Test {
     }
   }
   /// 0, or the error.
-  static int open_error(uint64_t period_ns) {
-    const int fd = real_kernel().open_event(user_time(period_ns), 0, kNoGroup);
+  static int open_error(uint64_t period_ns, pid_t thread) {
+    const int fd = real_kernel().open_event(user_time(period_ns), thread, kNoGroup);
     if (fd < 0) return -fd;
     real_kernel().close_event(fd);
     return 0;
@@ -63,12 +63,18 @@ class PerfKernel : public testing::Test {
 
 TEST_F(PerfKernel, leaves_the_last_descriptors_to_the_agent_and_those_before_to_samples) {
   constexpr uint64_t kPeriodNs = 10'000'000;
-  if (open_error(0) != 0) GTEST_SKIP() << "no perf events here";
+  constexpr pid_t kProbe = 0;
+  const pid_t self = gettid();
+  const int error = open_error(0, self);
+  ASSERT_NE(error, EMFILE);
+  if (error != 0) GTEST_SKIP() << "no perf events here";
   take_descriptors_below(kLimit - kLimit / 4);
-  EXPECT_EQ(open_error(0), EMFILE);
-  EXPECT_EQ(open_error(kPeriodNs), 0);
+  EXPECT_EQ(open_error(0, self), EMFILE);
+  EXPECT_EQ(open_error(0, kProbe), 0);
+  EXPECT_EQ(open_error(kPeriodNs, self), 0);
   take_descriptors_below(kLimit - 16);
-  EXPECT_EQ(open_error(kPeriodNs), EMFILE);
+  EXPECT_EQ(open_error(kPeriodNs, self), EMFILE);
+  EXPECT_EQ(open_error(0, kProbe), EMFILE);
 }
 
 TEST(PerfKernelFiles, are_read_whole_however_long) {

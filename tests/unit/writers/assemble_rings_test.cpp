@@ -26,8 +26,10 @@ using test::read_ledger;
 using test::spans;
 using test::TemporaryFolder;
 
-/// A ring file as a process without an agent leaves it: `count` spans and one region.
-void write_ring_file(const std::filesystem::path& path, uint32_t count, uint64_t refused) {
+/// A ring file as a process without an agent leaves it: `count` spans and one region, and a call
+/// that had not returned, if `open_ticks` says when it began.
+void write_ring_file(const std::filesystem::path& path, uint32_t count, uint64_t refused,
+                     uint64_t open_ticks = 0) {
   const RingGeometry geometry = ring_geometry(8, 16);
   struct alignas(kPageBytes) Page {
     char bytes[kPageBytes];
@@ -84,6 +86,8 @@ void write_ring_file(const std::filesystem::path& path, uint32_t count, uint64_t
   add_chunk(1, 1, spans(count));
   slots[1].tid = 4242;
   slots[1].stream[0].refused = refused;
+  slots[1].open[0].start_ticks = open_ticks;
+  slots[1].open[0].region = 1;
   std::ofstream file(path, std::ios::binary);
   file.write(base, static_cast<std::streamsize>(geometry.total_bytes));
 }
@@ -129,6 +133,19 @@ TEST(Assemble, leftover_ring_becomes_part_of_the_spool) {
   write_ring_file(ring, 100, 7);
   ASSERT_TRUE(assemble(job.path()).has_value());
   EXPECT_EQ(read_ledger(job.path())["ranks"].size(), 1u);
+}
+
+/// It began behind the last record: what the process hung in, and died.
+TEST(Assemble, leftover_ring_tells_the_call_that_did_not_return) {
+  constexpr uint64_t kImplausible = uint64_t{1} << 60;
+  for (const uint64_t open_ticks : {uint64_t{5'000'000'000}, kImplausible}) {
+    TemporaryFolder job;
+    write_ring_file(ring_place(job), 100, 0, open_ticks);
+    ASSERT_TRUE(assemble(job.path()).has_value());
+    const json ledger = read_ledger(job.path());
+    expect_law(ledger);
+    EXPECT_EQ(ledger["assembly"]["open_calls"], open_ticks == kImplausible ? 0 : 1);
+  }
 }
 
 TEST(Assemble, says_of_a_ring_why_no_agent_took_its_process) {
