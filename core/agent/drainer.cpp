@@ -1,7 +1,5 @@
 #include "core/agent/drainer.h"
 
-#include <aon/device.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -180,22 +178,6 @@ bool Drainer::append(uint32_t stream, std::span<const uint8_t> bytes, uint32_t c
   const uint32_t moved_by = Staging::seal(entry, record_bytes);
   header.staging_head.store(head + moved_by,
                             std::memory_order_release);  // pairs with agent:staging
-  return true;
-}
-
-/// No sign of life of the program: that work is not recorded, which CUPTI's plugin tells now and
-/// then, whatever the program does.
-bool is_told_by_us(std::span<const uint8_t> records) {
-  constexpr size_t kMostBytes = 256;  // seldom more than one a drain: the others are not looked at
-  if (records.empty() || records.size() > kMostBytes) return false;
-  while (records.size() >= kSlotBytes) {
-    RecordHead head;
-    std::memcpy(&head, records.data(), sizeof(head));
-    const size_t bytes = size_t{head.slot_count} * kSlotBytes;
-    if (head.kind != RecordKind::kDeviceSpan || head.a32 != kUnrecordedStream) return false;
-    if (bytes == 0 || bytes > records.size()) return false;
-    records = records.subspan(bytes);
-  }
   return true;
 }
 

@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "core/agent/inbox.h"
@@ -165,6 +166,7 @@ class Drainer : private ring::Sink {
   void read_refused(Ring& ring);
   void report_counts(Ring& ring);
   void report_open_calls(Ring& ring, uint64_t now_ns);
+  static bool is_told_by_us(std::span<const uint8_t> records);
   void report_quiet(Ring& ring, uint64_t now_ns);
   bool has_left_init(const Ring& ring) const;
   void note_records(Ring* ring, uint64_t now_ns) const;

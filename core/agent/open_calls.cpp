@@ -1,5 +1,7 @@
 // Calls that do not return, as rings show them: who is in one for long, and who records nothing.
 
+#include <aon/device.h>
+
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -12,6 +14,22 @@ namespace {
 constexpr uint32_t kMaxQuietThreads = 8;  ///< of a process whose stacks are taken
 
 }  // namespace
+
+/// No sign of life of the program: that work is not recorded, which CUPTI's plugin tells now and
+/// then, whatever the program does.
+bool Drainer::is_told_by_us(std::span<const uint8_t> records) {
+  constexpr size_t kMostBytes = 256;  // seldom more than one a drain: the others are not looked at
+  if (records.empty() || records.size() > kMostBytes) return false;
+  while (records.size() >= kSlotBytes) {
+    RecordHead head;
+    std::memcpy(&head, records.data(), sizeof(head));
+    const size_t bytes = size_t{head.slot_count} * kSlotBytes;
+    if (head.kind != RecordKind::kDeviceSpan || head.a32 != kUnrecordedStream) return false;
+    if (bytes == 0 || bytes > records.size()) return false;
+    records = records.subspan(bytes);
+  }
+  return true;
+}
 
 void Drainer::show_call(uint32_t cell, const BegunCall& call) {
   const auto it = rings_.find(cell);

@@ -12,10 +12,10 @@ namespace {
 
 constexpr uint64_t kLeastSegmentBytes = 16384;
 constexpr uint64_t kSegmentsOfAnOwner = 4;  ///< or more, where all write as much
-constexpr int kShortPeriods = 5;           ///< between looks while the floor is not free
-constexpr uint64_t kStepsForRoom = 8;      ///< of its segments an agent gives one in each
-constexpr uint64_t kIdleFlushes = 16;      ///< without a block: longer than samples wait
-constexpr size_t kBufferBytes = 1u << 20;  ///< written early when a buffer passes it
+constexpr int kShortPeriods = 5;            ///< between looks while the floor is not free
+constexpr uint64_t kStepsForRoom = 8;       ///< of its segments an agent gives one in each
+constexpr uint64_t kIdleFlushes = 16;       ///< without a block: longer than samples wait
+constexpr size_t kBufferBytes = 1u << 20;   ///< written early when a buffer passes it
 
 uint32_t owner_slot(const spool::SegmentName& name) {
   return name.slot ? uint32_t{*name.slot} : kSharedFile;

@@ -68,7 +68,7 @@ clock::ClusterClocks fit(const JobModel& parts, const std::map<std::string, uint
 }
 
 /// A spool without an agent (a ring that was left over) lies beside that of its node's agent: it is
-/// the same clock, which the agent looked at once a second, and the ring as its first chunks filled.
+/// the same clock, which the agent looked at each second, and the ring as its first chunks filled.
 void lend_clocks(JobModel* parts) {
   const std::vector<spool::Node>& nodes = parts->job.nodes;
   Model& model = parts->model;

@@ -66,7 +66,7 @@ TEST_F(SegmentsTest, each_of_many_owners_keeps_its_newest_when_the_cap_is_reache
     uint64_t bytes = 0;
     for (const auto& name : names)
       bytes += std::filesystem::file_size(std::filesystem::path(node_folder()) /
-                                           spool::segment_file_name(name));
+                                          spool::segment_file_name(name));
     EXPECT_GT(names.front().segment, 0u) << "the cap was not reached";
     EXPECT_GT(bytes, (uint64_t{1} << 20) / kOwners / 2) << "process " << process;
     all_bytes += bytes;

@@ -26,10 +26,8 @@ using test::read_ledger;
 using test::spans;
 using test::TemporaryFolder;
 
-/// A ring file as a process without an agent leaves it: `count` spans and one region, and a call
-/// that had not returned, if `open_ticks` says when it began.
-void write_ring_file(const std::filesystem::path& path, uint32_t count, uint64_t refused,
-                     uint64_t open_ticks = 0) {
+/// A ring file as a process without an agent leaves it: `count` spans and one region.
+void write_ring_file(const std::filesystem::path& path, uint32_t count, uint64_t refused) {
   const RingGeometry geometry = ring_geometry(8, 16);
   struct alignas(kPageBytes) Page {
     char bytes[kPageBytes];
@@ -86,10 +84,21 @@ void write_ring_file(const std::filesystem::path& path, uint32_t count, uint64_t
   add_chunk(1, 1, spans(count));
   slots[1].tid = 4242;
   slots[1].stream[0].refused = refused;
-  slots[1].open[0].start_ticks = open_ticks;
-  slots[1].open[0].region = 1;
   std::ofstream file(path, std::ios::binary);
   file.write(base, static_cast<std::streamsize>(geometry.total_bytes));
+}
+
+/// Its thread is in a call that began then.
+void open_call(const std::filesystem::path& ring, uint64_t start_ticks) {
+  const RingGeometry geometry = ring_geometry(8, 16);
+  const struct {
+    uint64_t start_ticks;
+    uint32_t region;
+  } call = {start_ticks, 1};
+  std::fstream file(ring, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekp(static_cast<std::streamoff>(geometry.slots_offset + sizeof(ThreadSlot) +
+                                         offsetof(ThreadSlot, open)));
+  file.write(reinterpret_cast<const char*>(&call), sizeof(call));
 }
 
 /// Of a process of node n1.
@@ -140,7 +149,8 @@ TEST(Assemble, leftover_ring_tells_the_call_that_did_not_return) {
   constexpr uint64_t kImplausible = uint64_t{1} << 60;
   for (const uint64_t open_ticks : {uint64_t{5'000'000'000}, kImplausible}) {
     TemporaryFolder job;
-    write_ring_file(ring_place(job), 100, 0, open_ticks);
+    write_ring_file(ring_place(job), 100, 0);
+    open_call(ring_place(job), open_ticks);
     ASSERT_TRUE(assemble(job.path()).has_value());
     const json ledger = read_ledger(job.path());
     expect_law(ledger);
