@@ -18,10 +18,9 @@ constexpr int64_t kFormatVersion = 1;
 constexpr size_t kMaxClockPings = 1u << 20;
 
 const char* role_name(RegionRole role) {
-  constexpr const char* kNames[] = {
-      "function",   "point_to_point", "barrier", "one_to_all", "all_to_one",
-      "all_to_all", "collective",     "rma",     "file_io",    "user",
-      "step"};
+  constexpr const char* kNames[] = {"function",   "point_to_point", "barrier",    "one_to_all",
+                                    "all_to_one", "all_to_all",     "collective", "rma",
+                                    "file_io",    "user",           "step"};
   static_assert(std::size(kNames) == static_cast<size_t>(RegionRole::kStep) + 1);
   const size_t index = static_cast<size_t>(role);
   return index < std::size(kNames) ? kNames[index] : "unknown";
