@@ -106,17 +106,18 @@ class NcclLateness : public testing::Test {
     return waits;
   }
 
+  void give(const Location& location) {
+    EXPECT_TRUE(analysis_.begin_location(location));
+    for (const NcclOperation& operation : operations_of(location)) {
+      Event event = test::event(EventKind::kNcclCall, 1, operation.region);
+      event.request = reinterpret_cast<uint64_t>(&operation);
+      EXPECT_TRUE(analysis_.events({&event, 1}));
+    }
+    EXPECT_TRUE(analysis_.end_location());
+  }
   const LatenessSummary& run() {
     EXPECT_TRUE(analysis_.begin(model_));
-    for (const Location& location : model_.locations) {
-      EXPECT_TRUE(analysis_.begin_location(location));
-      for (const NcclOperation& operation : operations_of(location)) {
-        Event event = test::event(EventKind::kNcclCall, 1, operation.region);
-        event.request = reinterpret_cast<uint64_t>(&operation);
-        EXPECT_TRUE(analysis_.events({&event, 1}));
-      }
-      EXPECT_TRUE(analysis_.end_location());
-    }
+    for (const Location& location : model_.locations) give(location);
     EXPECT_EQ(analysis_.summary(), nullptr);
     EXPECT_TRUE(analysis_.finish({}));
     return *analysis_.summary();

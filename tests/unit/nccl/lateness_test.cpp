@@ -85,13 +85,7 @@ TEST_F(NcclLateness, kernels_tell_it_where_nccl_does_not) {
     tell(rank, kBoth, {.flags = 0});
     tell(rank, kInGroup, {.flags = 0});
     tell(rank, kToldByNccl, {.gpu_ns = 100});
-    ASSERT_TRUE(analysis_.begin_location(location));
-    for (const NcclOperation& operation : told_[rank]) {
-      Event event = test::event(EventKind::kNcclCall, 1, operation.region);
-      event.request = reinterpret_cast<uint64_t>(&operation);
-      ASSERT_TRUE(analysis_.events({&event, 1}));
-    }
-    ASSERT_TRUE(analysis_.end_location());
+    give(location);
     devices::TimedOperation shared = kernel_of(kInGroup, 500);
     shared.shared_by = 2;
     devices::TimedOperation told = kernel_of(kToldByNccl, 900);
@@ -114,13 +108,7 @@ TEST_F(NcclLateness, the_first_kernel_of_a_type_is_a_first_use) {
   for (const Location& location : model_.locations) {
     const uint32_t rank = location.group;
     for (const uint64_t sequence : {0, 1}) tell(rank, sequence, {.flags = 0});
-    ASSERT_TRUE(analysis_.begin_location(location));
-    for (const NcclOperation& operation : told_[rank]) {
-      Event event = test::event(EventKind::kNcclCall, 1, operation.region);
-      event.request = reinterpret_cast<uint64_t>(&operation);
-      ASSERT_TRUE(analysis_.events({&event, 1}));
-    }
-    ASSERT_TRUE(analysis_.end_location());
+    give(location);
     devices::TimedOperation other_type = kernel_of(1, rank == 2 ? 20'000 : kLongNs);
     other_type.type = NcclType::kBfloat16;
     other_type.launch_ns = other_type.start_ns = rank == 2 ? kLongNs : 20'000;
