@@ -1,8 +1,9 @@
 // Windows and rank groups of the model: one id for what many processes named.
 
-#include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "writers/assemble/model_parts.h"
 
@@ -33,19 +34,42 @@ class WindowUnifier {
 
   /// Id 0 is all members of a window. A rank that does not exist makes the group unknown.
   void add_rank_groups(Group* group) {
-    for (const auto& [local, members] : group->process->rank_groups) {
-      const bool exists = std::all_of(members.begin(), members.end(), [this](uint32_t rank) {
-        return rank < model_->groups.size();
-      });
-      if (local == 0 || local > kMaxLocalId || !exists) continue;
+    for (const auto& [local, told] : group->process->rank_groups) {
+      const std::optional<std::vector<uint32_t>> members = members_of(*group, told);
+      if (local == 0 || local > kMaxLocalId || !members) continue;
       const auto next = static_cast<uint32_t>(model_->rank_groups.size());
-      const auto [entry, is_new] = rank_groups_.try_emplace(members, next);
-      if (is_new) model_->rank_groups.push_back({members});
+      const auto [entry, is_new] = rank_groups_.try_emplace(*members, next);
+      if (is_new) model_->rank_groups.push_back({*members});
       group->rank_group_map[local] = entry->second;
     }
   }
 
  private:
+  /// The places in Model::groups of `ranks` of the world of `group`. Those of the world that has
+  /// the ranks of the job are where their numbers say.
+  std::optional<std::vector<uint32_t>> members_of(const Group& group,
+                                                  const std::vector<uint32_t>& ranks) const {
+    const std::vector<int64_t>* world = group.rank ? nullptr : world_of(group);
+    if (!group.rank && world == nullptr) return std::nullopt;
+    const size_t size = world != nullptr ? world->size() : model_->groups.size();
+    std::vector<uint32_t> members;
+    for (const uint32_t rank : ranks) {
+      if (rank >= size || (world != nullptr && (*world)[rank] < 0)) return std::nullopt;
+      members.push_back(world != nullptr ? static_cast<uint32_t>((*world)[rank]) : rank);
+    }
+    return members;
+  }
+
+  const std::vector<int64_t>* world_of(const Group& group) const {
+    for (const auto& [local, communicator] : group.process->communicators) {
+      const auto entry = group.communicator_map.find(local);
+      if (communicator.definition.kind == CommunicatorKind::kWorld &&
+          entry != group.communicator_map.end())
+        return &model_->communicators[entry->second].members;
+    }
+    return nullptr;
+  }
+
   Model* model_;
   std::map<std::pair<uint64_t, uint32_t>, uint32_t> windows_;  ///< by identity and communicator
   std::map<std::vector<uint32_t>, uint32_t> rank_groups_;

@@ -112,6 +112,40 @@ TEST(Communicators, communicators_of_several_worlds_have_the_members_of_this_job
   EXPECT_TRUE(model.groups[0].window_map.empty());
 }
 
+/// Two programs under one aon-run, of three ranks and of two; the group of a window's partners has
+/// ranks of the process's own world.
+TEST(Communicators, groups_of_another_world_have_its_processes) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  struct {
+    GroupDefinition head;
+    uint32_t members[1];
+  } const group = {{2, 1}, {1}};
+  for (uint32_t number = 0; number < 5; ++number) {
+    const uint32_t rank = number % 3;
+    const uint32_t size = number < 3 ? 3 : 2;
+    node.add_process(number, static_cast<int32_t>(rank), size, kRegions);
+    CommunicatorDefinition world{};
+    world.identity = 100 + size;
+    world.size = size;
+    world.rank = rank;
+    world.kind = CommunicatorKind::kWorld;
+    node.define(number, DefinitionType::kCommunicator, world, {"MPI_COMM_WORLD"});
+    node.define(number, DefinitionType::kGroup, group);
+    node.add_records(number, 1, kOneSpan);
+  }
+  node.finish();
+  const auto parts = build_model(job.path(), kDefaultOtf2Locations);
+  ASSERT_TRUE(parts.has_value());
+  const Model& model = (*parts)->model;
+  ASSERT_EQ(model.groups.size(), 5u);
+  const auto group_of = [&](uint32_t number) {
+    return model.rank_groups[model.groups[number].rank_group_map.at(2)].members;
+  };
+  EXPECT_THAT(group_of(0), testing::ElementsAre(1));
+  EXPECT_THAT(group_of(3), testing::ElementsAre(4));
+}
+
 /// Process 0 has met two of the same members that nobody saw made. Which of them process 1 has met
 /// nobody can say, nor from which its copy was made.
 TEST(Communicators, those_that_nobody_can_tell_apart_are_not_joined) {

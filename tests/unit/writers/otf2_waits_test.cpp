@@ -72,8 +72,7 @@ class Otf2Waits : public nccl::NcclLateness {
   /// As otf2-print has them.
   std::vector<std::string> metrics() const {
     std::vector<std::string> lines;
-    const std::string command =
-        "timeout 60 otf2-print " + (folder_.path() / "traces.otf2").string();
+    const std::string command = aon::test::kOtf2Print + (folder_.path() / "traces.otf2").string();
     FILE* pipe = popen(command.c_str(), "r");
     std::array<char, 4096> line;
     while (pipe != nullptr && fgets(line.data(), line.size(), pipe) != nullptr) {

@@ -27,7 +27,7 @@ struct CommandResult {
 
 CommandResult run(const std::string& command) {
   CommandResult result{-1, {}};
-  FILE* pipe = popen(("ulimit -f 200000; timeout 60 " + command + " 2>&1").c_str(), "r");
+  FILE* pipe = popen(("ulimit -f 200000; " + command + " 2>&1").c_str(), "r");
   if (pipe == nullptr) return result;
   std::array<char, 4096> buffer;
   size_t got = 0;
@@ -83,12 +83,12 @@ std::string checked_archive(const std::filesystem::path& job, const AssembleOpti
   const Result<AssembleReport> report = assemble(job, options);
   EXPECT_TRUE(report.has_value()) << report.error().message;
   const std::string anchor = (job / "traces.otf2").string();
-  const CommandResult silent = run("otf2-print --silent -Werror " + anchor);
+  const CommandResult silent = run(std::string(test::kOtf2Print) + ("--silent -Werror " + anchor));
   EXPECT_EQ(silent.status, 0) << silent.output;
   const CommandResult checked =
-      run("/usr/bin/python3 " AON_SOURCE_FOLDER "/tests/e2e/check_otf2.py " + anchor);
+      run("timeout 60 /usr/bin/python3 " AON_SOURCE_FOLDER "/tests/e2e/check_otf2.py " + anchor);
   EXPECT_EQ(checked.status, 0) << checked.output;
-  const CommandResult printed = run("otf2-print -A " + anchor);
+  const CommandResult printed = run(std::string(test::kOtf2Print) + ("-A " + anchor));
   EXPECT_EQ(printed.output.find("INVALID"), std::string::npos);
   return printed.output;
 }

@@ -21,7 +21,8 @@ constexpr uint32_t kProcesses = 4;
 
 /// What otf2-print says of an archive, without its identity, which is random.
 std::string print(const fs::path& anchor) {
-  FILE* pipe = popen(("timeout 60 otf2-print -A " + anchor.string() + " 2>&1").c_str(), "r");
+  FILE* pipe = popen(
+      (std::string(aon::test::kOtf2Print) + ("-A " + anchor.string() + " 2>&1")).c_str(), "r");
   std::string text;
   std::array<char, 4096> line;
   while (pipe != nullptr && fgets(line.data(), line.size(), pipe) != nullptr) {
