@@ -46,7 +46,10 @@ void Governor::use(const Client* client, const Wanted& wanted) {
                        shared().quirks.hangs_on_disable ? Detail::kNoCalls : Detail::kOff);
 }
 
+/// Intervals begin at the same times of day in all processes, so that the windows of all ranks have
+/// the same operations. From then on the steady clock counts: nobody sets it.
 void Governor::begin() {
+  day_ms_ = (read_clock(CLOCK_REALTIME) - read_clock(CLOCK_MONOTONIC)) / 1'000'000;
   const Writer* w = attached_writer();
   if (w == nullptr) return;
   interval_ticks_ = ticks(w);
@@ -56,6 +59,11 @@ void Governor::begin() {
 /// In windows, too: they tell who launched what, and how many threads launch.
 bool Governor::wants_calls() const {
   return wanted_.has_calls && watchdog_.detail() != Detail::kNoCalls;
+}
+
+uint64_t Governor::next_interval_ms(uint64_t now_ms) const {
+  const uint64_t least = now_ms + day_ms_ + kDrainMs / 2;
+  return (least + kDrainMs - 1) / kDrainMs * kDrainMs - day_ms_;
 }
 
 Code Governor::switch_on(MissingKinds* missing) {
@@ -130,7 +138,13 @@ Usage Governor::take_usage(Drain* drain) {
           .worker_cpu_ns = worker_cpu_ns,
           .drain_cpu_ns = drain_cpu_ns,
           .spared_ns = spared,
-          .kept_ns = graphs_ns};
+          .kept_ns = graphs_ns,
+          .next_interval = interval_at(now.elapsed_ns)};
+}
+
+/// Of the period of windows.
+uint32_t Governor::interval_at(uint64_t now_ns) const {
+  return static_cast<uint32_t>((now_ns / 1'000'000 + day_ms_) / kDrainMs % kWindowPeriod);
 }
 
 /// Where our thread did not run in time, the next flush follows soon: both are one interval. While

@@ -18,6 +18,8 @@ class Governor {
   void use(const Client* client, const Wanted& wanted);
   /// The first interval begins.   Thread: our own.
   void begin();
+  /// When the next interval begins that is at least half of one away, of CLOCK_MONOTONIC.
+  uint64_t next_interval_ms(uint64_t now_ms) const;
 
   /// Switches on what is to be recorded now, or all of it off. `missing`: kinds.h.
   Code switch_on(MissingKinds* missing);
@@ -45,6 +47,7 @@ class Governor {
   bool wants_calls() const;
   uint64_t take_spared_ns(const RecordCounts& now, uint64_t threads_cpu_ns);
   Usage take_usage(Drain* drain);
+  uint32_t interval_at(uint64_t now_ns) const;
   const char* wanted_gap() const;
   void start_gap(uint64_t start);
   void tell_gap(bool is_end);
@@ -72,6 +75,7 @@ class Governor {
   const char* gap_ = nullptr;  ///< what is not recorded; null: all is
   uint32_t gap_intervals_ = 0;
   uint64_t cost_told_ns_ = 0;
+  uint64_t day_ms_ = 0;  ///< the time of day is so far ahead of CLOCK_MONOTONIC
   char cost_text_[kCostTextBytes] = {};
 };
 

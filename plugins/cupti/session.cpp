@@ -293,8 +293,10 @@ void* run(void*) {
   bool was_dead = false;
   bool has_begun = false;
   uint64_t last_flush_ms = 0;
+  uint64_t next_flush_ms = 0;
   uint64_t last_question_ms = 0;
-  const uint32_t question_ms = shared().quirks.slows_with_calls ? kDrainMs : kQuestionMs;
+  // With a flush where questions are dear.
+  const uint32_t question_ms = shared().quirks.slows_with_calls ? kDrainMs / 2 : kQuestionMs;
   for (;;) {
     const uint32_t seen = shared().wake.load(std::memory_order_acquire);  // pairs with cupti:wake
     const bool may_ask = !is_dead() && g_collects;
@@ -307,8 +309,9 @@ void* run(void*) {
     tell_skipped_release();
     // A flush hands over buffers that are not full, and so wakes us: it has a clock of its own.
     const uint64_t start_ms = steady_ms();
-    if (may_ask && start_ms - last_flush_ms >= kDrainMs) {
+    if (may_ask && start_ms >= next_flush_ms) {
       last_flush_ms = start_ms;
+      next_flush_ms = g_governor.next_interval_ms(start_ms);
       drain.flush(kFlushComplete);
     }
     if (may_ask && (!drain.has_clock() || start_ms - last_question_ms >= question_ms)) {
@@ -333,8 +336,9 @@ void* run(void*) {
     drain.tell_names();
     if (!is_all) continue;
     // Without anything to flush (paused, or after a fatal error) only a wake brings work.
-    const uint64_t passed_ms = may_ask ? steady_ms() - last_flush_ms : 0;
-    if (passed_ms < kDrainMs) wait_for_wake(seen, kDrainMs - static_cast<uint32_t>(passed_ms));
+    const uint64_t now_ms = steady_ms();
+    const uint64_t end_ms = may_ask ? next_flush_ms : now_ms + kDrainMs;
+    if (now_ms < end_ms) wait_for_wake(seen, static_cast<uint32_t>(end_ms - now_ms));
   }
   return nullptr;
 }

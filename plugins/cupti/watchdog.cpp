@@ -36,9 +36,7 @@ bool Watchdog::change(int by) {
   if (by == kSkip || detail_ < Detail::kWindows) has_skipped_ = by == kSkip;
   was_dear_ = false;
   quiet_ns_ = 0;
-  interval_ = 0;
-  period_percent_ = 0;
-  period_ns_ = 0;
+  begin_period();
   return true;
 }
 
@@ -65,16 +63,31 @@ bool Watchdog::is_enough(const Usage& usage) const {
   return 100 * rest_ns <= budget_ * base_of(usage);
 }
 
-/// A period is judged as a whole; to go back, what the window would cost without its rests.
-bool Watchdog::judge_windows() {
-  if (interval_ == 0) window_percent_ = percent_;
-  period_percent_ += percent_;
-  if (++interval_ < kWindowPeriod) return false;
-  const double average = period_percent_ / kWindowPeriod;
-  const uint64_t elapsed_ns = period_ns_;
-  interval_ = 0;
-  period_percent_ = 0;
+void Watchdog::begin_period() {
+  period_cost_ns_ = 0;
+  period_base_ns_ = 0;
   period_ns_ = 0;
+  has_window_ = false;
+  is_overdue_ = false;
+}
+
+/// A period is judged as a whole; to go back, what the window would cost without its rests. Of one
+/// without a window, as the first one may be, there is nothing to judge.
+bool Watchdog::judge_windows(const Usage& usage, bool was_recording, bool is_end) {
+  if (was_recording) {
+    window_percent_ = percent_;
+    has_window_ = true;
+    is_overdue_ = false;
+  }
+  period_cost_ns_ += spareable_of(usage);
+  period_base_ns_ += base_of(usage);
+  if (!is_end) return false;
+  const bool had_window = has_window_;
+  const double average = period_base_ns_ > 0 ? 100 * period_cost_ns_ / period_base_ns_ : 0;
+  const uint64_t elapsed_ns = period_ns_;
+  begin_period();
+  is_overdue_ = !had_window;
+  if (!had_window) return false;
   const bool is_dear = average > kDegradeFactor * budget_;
   if (is_dear && was_dear_) return change(1);
   was_dear_ = is_dear;
@@ -83,7 +96,10 @@ bool Watchdog::judge_windows() {
 }
 
 bool Watchdog::step(const Usage& usage) {
-  has_rested_ |= !is_recording();
+  const bool was_recording = is_recording();
+  const bool is_end = usage.next_interval <= interval_;  // of a period; some may have been missed
+  interval_ = usage.next_interval;
+  has_rested_ |= !was_recording;
   const double base_ns = base_of(usage);
   percent_ = base_ns > 0 ? 100 * spareable_of(usage) / base_ns : 0;
   cost_ns_ += cost_of(usage);
@@ -91,7 +107,7 @@ bool Watchdog::step(const Usage& usage) {
   period_ns_ += usage.elapsed_ns;
   switch (detail_) {
     case Detail::kWindows:
-      return judge_windows();
+      return judge_windows(usage, was_recording, is_end);
     case Detail::kOff:
       return note_quiet(true, usage.elapsed_ns) && change(-1);
     case Detail::kFull:

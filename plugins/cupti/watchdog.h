@@ -26,8 +26,8 @@ namespace aon::cupti {
 enum class Detail : uint8_t {
   kFull = 0,  ///< what was asked for
   kNoCalls,   ///< no calls of CUDA
-  kWindows,   ///< work and its calls in one of kWindowPeriod intervals
-  kOff,       ///< graphs as one alone, which cannot be left out (kinds.h)
+  kWindows,  ///< work and its calls in one of kWindowPeriod intervals, which all ranks have at once
+  kOff,      ///< graphs as one alone, which cannot be left out (kinds.h)
 };
 constexpr uint32_t kWindowPeriod = 8;
 
@@ -51,8 +51,9 @@ struct Usage {
   uint64_t overhead_ns;   ///< as CUPTI tells
   uint64_t worker_cpu_ns;
   uint64_t drain_cpu_ns;
-  uint64_t spared_ns = 0;  ///< of all that, what Detail::kNoCalls would not cost (cost.h)
-  uint64_t kept_ns = 0;    ///< of records_ns, what no level spares: graphs as one
+  uint64_t spared_ns = 0;      ///< of all that, what Detail::kNoCalls would not cost (cost.h)
+  uint64_t kept_ns = 0;        ///< of records_ns, what no level spares: graphs as one
+  uint32_t next_interval = 0;  ///< of the period of windows: the one that begins now, by the clock
 };
 
 class Watchdog {
@@ -67,7 +68,8 @@ class Watchdog {
   Detail detail() const { return detail_; }
   /// Whether work is recorded in the interval that begins now.
   bool is_recording() const {
-    return detail_ < Detail::kWindows || (detail_ == Detail::kWindows && interval_ == 0);
+    return detail_ < Detail::kWindows ||
+           (detail_ == Detail::kWindows && (interval_ == 0 || is_overdue_));
   }
   /// Of the last interval, in percent, without what no level spares.
   double percent() const { return percent_; }
@@ -80,7 +82,8 @@ class Watchdog {
   bool change(int by);
   bool judge_full(const Usage& usage);
   bool is_enough(const Usage& usage) const;
-  bool judge_windows();
+  bool judge_windows(const Usage& usage, bool was_recording, bool is_end);
+  void begin_period();
   bool note_quiet(bool is_quiet, uint64_t elapsed_ns);
 
   double budget_;
@@ -94,7 +97,10 @@ class Watchdog {
   bool has_skipped_ = false;  ///< from full to windows
   bool was_dear_ = false;
   uint32_t interval_ = 0;      ///< of the period of windows; 0 is the one that is recorded
-  double period_percent_ = 0;  ///< sum of the intervals of this period
+  double period_cost_ns_ = 0;  ///< of the intervals of this period
+  double period_base_ns_ = 0;
+  bool has_window_ = false;    ///< one of them was recorded
+  bool is_overdue_ = false;    ///< the last period had none: whoever judges was held up
   double window_percent_ = 0;  ///< of the last window
   uint64_t period_ns_ = 0;
   uint64_t quiet_ns_ = 0;

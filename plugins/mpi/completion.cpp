@@ -176,6 +176,13 @@ void WaitMany::release_block() {
   g_blocks = block_;
 }
 
+bool WaitMany::is_active() const noexcept {
+  for (int i = 0; i < count_; ++i) {
+    if (may_be_active(handles_[i])) return true;
+  }
+  return false;
+}
+
 void WaitMany::complete_one(Writer* w, uint64_t now, int index, int status_index,
                             int result) const noexcept {
   if (index < 0 || index >= count_ || handles_[index] == abi.request_null) return;

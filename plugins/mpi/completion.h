@@ -37,7 +37,8 @@ class WaitOne {
   }
 
   Status* status() { return status_; }
-  bool is_request() const { return handle_ != abi.request_null; }
+  /// False of what is complete whenever somebody asks: null, or persistent and not started.
+  bool is_active() const { return may_be_active(handle_); }
 
   /// The request is complete, with `result`, since `now`: the end of the call, for all of them.
   void complete(Writer* w, uint64_t now, int result) const noexcept;
@@ -75,6 +76,8 @@ class WaitMany {
   WaitMany& operator=(const WaitMany&) = delete;
 
   Status* statuses() { return statuses_; }
+  /// Whether one of them is.
+  bool is_active() const noexcept;
 
   /// Request `index` is complete, as MPI_Waitany says. One that failed may have freed others that
   /// failed as well (Open MPI).

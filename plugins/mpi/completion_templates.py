@@ -72,12 +72,17 @@ _FINDS = {
         "*{flag} != 0",
         " if (result == kSuccess) remember_message(w, {message}, {comm}); ",
     ),
-    "poll_request": (_STATUS, "told", "*{flag} != 0", " note_status({request}, told, result); "),
+    "poll_request": (
+        _STATUS,
+        "told",
+        "*{flag} != 0 && is_untold({request})",
+        " note_status({request}, told, result); ",
+    ),
     "wait": (_ONE, "status", "true", " waiting.complete(w, now, result); "),
     "test": (
         _ONE,
         "status",
-        "*{flag} != 0 && waiting.is_request()",
+        "*{flag} != 0 && waiting.is_active()",
         " waiting.complete(w, now, result); ",
     ),
     "wait_any": (
@@ -93,7 +98,12 @@ _FINDS = {
         " waiting.complete_any(w, now, value_or({index}, -1), result); ",
     ),
     "wait_all": (_ALL, "statuses", "true", " waiting.complete_all(w, now, result); "),
-    "test_all": (_ALL, "statuses", "*{flag} != 0", " waiting.complete_all(w, now, result); "),
+    "test_all": (
+        _ALL,
+        "statuses",
+        "*{flag} != 0 && waiting.is_active()",
+        " waiting.complete_all(w, now, result); ",
+    ),
     "wait_some": (
         _ALL,
         "statuses",

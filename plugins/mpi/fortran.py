@@ -27,6 +27,8 @@ VARIANTS = {
     "MPI_Wtime": "_f90",
     "MPI_Wtick": "_f90",
 }
+# Arguments that only C's form has.
+C_ARGUMENTS = {"MPI_Info_create_env": {"argc", "argv"}}
 # Rows whose form for mpif.h calls no C function in any library: attributes are words there.
 NOT_THROUGH_C = {
     "MPI_Attr_get", "MPI_Attr_put", "MPI_Comm_get_attr", "MPI_Comm_set_attr", "MPI_Type_get_attr",
@@ -126,17 +128,23 @@ def exported(function):
     return [s for _, name in families(function) for s in spellings(name)]
 
 
+def arguments(function):
+    """Of the Fortran form, without its ierror."""
+    without = C_ARGUMENTS.get(function.name, set())
+    return [a for a in function.arguments if a.name not in without]
+
+
 def _word_count(function):
-    texts = sum(1 for a in function.arguments if a.base == "char")
-    return len(function.arguments) + 1 + texts
+    texts = sum(1 for a in arguments(function) if a.base == "char")
+    return len(arguments(function)) + 1 + texts
 
 
 def _local(function, index):
     """The C form of one argument."""
-    argument = function.arguments[index]
+    argument = arguments(function)[index]
     name, word = argument.name, f"words[{index}]"
     if argument.base == "char":
-        length = len(function.arguments) + 1
+        length = len(arguments(function)) + 1
         return f"const FortranText {name}({word}, words[{length}]);"
     if argument.base == "MPI_Status":
         return f"Status* {name} = {name}_at({word});"
@@ -163,13 +171,13 @@ def _locals(function, body):
     used = set(re.findall(r"\w+", body))
     return [
         f"  [[maybe_unused]] {_local(function, i)}"
-        for i, a in enumerate(function.arguments)
+        for i, a in enumerate(arguments(function))
         if a.name in used and not a.is_unseen
     ]
 
 
 def _call_type(function):
-    names = [a.name for a in function.arguments]
+    names = [a.name for a in arguments(function)]
     status = next((names.index(n) for n in ("status", "statuses") if n in names), None)
     counts = [_word_count(function), len(names)]
     counts += [] if status is None else [status]
@@ -220,7 +228,7 @@ def _entry(function, family, entry):
     parameters = ", ".join(f"Word {w}" for w in words)
     site, all_words = f"kSite{name}", ", ".join(words)
     if function.kind in _SPANS:
-        call = f"enter_fortran_span<Family::{family}>({site}, {len(function.arguments)}"
+        call = f"enter_fortran_span<Family::{family}>({site}, {len(arguments(function))}"
     elif function.kind in _ALWAYS:
         call = f"enter_fortran_always<Family::{family}>({site}, record_{name}"
     else:

@@ -345,6 +345,24 @@ uint64_t request_number(Handle handle) noexcept {
   return entry != nullptr ? entry->number : 0;
 }
 
+bool may_be_active(Handle handle) noexcept {
+  if (handle == abi.request_null) return false;
+  if (is_shared_request(handle)) return true;
+  Table& table = table_of(handle);
+  Guard guard(&table.lock);
+  const Request* entry = table.find(handle);
+  return entry == nullptr || entry->number != 0;
+}
+
+bool is_untold(Handle given) noexcept {
+  const Handle handle = canonical(given);
+  if (handle == abi.request_null || is_shared_request(handle)) return false;
+  Table& table = table_of(handle);
+  Guard guard(&table.lock);
+  const Request* entry = table.find(handle);
+  return entry == nullptr || (entry->number != 0 && !entry->is_told);
+}
+
 bool has_requests_of_c() noexcept {
   return g_has_seen_c.load(std::memory_order_relaxed) &&
          (threads_are_concurrent() || g_tables[0].has_requests_of_c());

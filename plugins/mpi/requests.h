@@ -140,6 +140,13 @@ inline bool finish_preparing(const OpenCall& call, int result) {
 /// The number of the live request `handle`; 0: none.
 uint64_t request_number(Handle handle) noexcept;
 
+/// False: null, or a persistent request that is not started.
+bool may_be_active(Handle handle) noexcept;
+
+/// Whether MPI_Request_get_status has something to tell of `handle`, which is complete: not if it
+/// is not active, or has been told.
+bool is_untold(Handle handle) noexcept;
+
 /// Whether some request may be known by C's handle, and whether the one of `handle` is.
 bool has_requests_of_c() noexcept;
 bool knows_request(Handle handle) noexcept;

@@ -37,7 +37,7 @@ MPI_COMPILER = {"openmpi": "mpicc", "mpich": "mpicc.mpich"}[MPI]
 PARTS = ["bin/aon", "bin/aon-agent", "bin/aon-canary", "bin/aon-canary-program", "bin/aon-node",
          "bin/aon-run", "bin/aon-task", "lib/libaon.so", "lib/libaon-mpi.so", "lib/aon/providers",
          "share/aon/slurm"]
-# otf2-print clears 180 MiB of tables when it starts, which takes a third of the time in large pages.
+# otf2-print clears 180 MiB of tables when it starts: a third of the time in large pages.
 LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 SKIPPED = 77  # exit code that ctest counts as skipped (aon_script_test)
 

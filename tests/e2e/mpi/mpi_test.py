@@ -191,6 +191,17 @@ class Requests(MpiTest):
                 self.assertLess(len(sampled), 3 + file.counters()[name] / 32)
 
 
+    def test_polls_of_what_is_not_active_are_sampled(self):
+        (file,) = self.launch(1, "idle_polls").values()
+        self.assert_counts({0: file})
+        for name in ("MPI_Test", "MPI_Testall", "MPI_Request_get_status"):
+            ended = [r for r in file.calls(name) if not r.flags & rf.SAMPLED]
+            self.assertGreater(file.counters()[name], 20_000)
+            self.assertLess(len(file.calls(name)), 30 + file.counters()[name] / 32, name)
+            self.assertGreaterEqual(len(ended), 1, name)
+        self.assertEqual(len(file.completions()), 2 * (2 + 2 + 1))
+
+
 class Communicators(MpiTest):
     """Communicators are the same for all their members, and different from each other."""
 

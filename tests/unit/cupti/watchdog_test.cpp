@@ -16,8 +16,21 @@ Usage mostly_calls(uint64_t count) { return {kHalfNs, 1, count * 250, 0, 0, 0, c
 constexpr uint64_t kFew = 1'000;
 constexpr uint64_t kMany = 100'000;
 
+/// One whose intervals all come in time; the first is number 0 of its period.
+class Dog : public Watchdog {
+ public:
+  using Watchdog::Watchdog;
+  bool step(Usage usage) {
+    usage.next_interval = ++interval_ % kWindowPeriod;
+    return Watchdog::step(usage);
+  }
+
+ private:
+  uint32_t interval_ = 0;
+};
+
 /// Steps until the detail changes; how many it took, 0: more than `limit`.
-int steps_to_change(Watchdog* dog, const Usage& usage, int limit = 10'000) {
+int steps_to_change(Dog* dog, const Usage& usage, int limit = 10'000) {
   for (int i = 1; i <= limit; ++i) {
     if (dog->step(usage)) return i;
   }
@@ -25,7 +38,7 @@ int steps_to_change(Watchdog* dog, const Usage& usage, int limit = 10'000) {
 }
 
 TEST(Watchdog, leaves_alone_what_is_cheap) {
-  Watchdog dog(1);
+  Dog dog(1);
   EXPECT_EQ(steps_to_change(&dog, records(20'000), 1000), 0);
   EXPECT_EQ(dog.detail(), Detail::kFull);
   EXPECT_TRUE(dog.is_recording());
@@ -33,7 +46,7 @@ TEST(Watchdog, leaves_alone_what_is_cheap) {
 }
 
 TEST(Watchdog, one_dear_interval_is_chance) {
-  Watchdog dog(1);
+  Dog dog(1);
   for (int i = 0; i < 100; ++i) {
     EXPECT_FALSE(dog.step(records(kMany)));
     EXPECT_FALSE(dog.step(records(kFew)));
@@ -41,22 +54,22 @@ TEST(Watchdog, one_dear_interval_is_chance) {
 }
 
 TEST(Watchdog, two_in_a_row_lower_the_detail_step_by_step) {
-  Watchdog dog(1);
+  Dog dog(1);
   EXPECT_EQ(steps_to_change(&dog, mostly_calls(kMany)), 2);
   EXPECT_EQ(dog.detail(), Detail::kNoCalls);
   EXPECT_EQ(steps_to_change(&dog, records(kMany)), 2);
   EXPECT_EQ(dog.detail(), Detail::kWindows);
-  EXPECT_EQ(steps_to_change(&dog, records(kFew)), 64);
+  EXPECT_EQ(steps_to_change(&dog, records(kFew)), 4 + 64);  // to the first window, whole periods
   EXPECT_EQ(dog.detail(), Detail::kNoCalls);
 }
 
 TEST(Watchdog, leaves_no_calls_out_where_that_is_not_enough) {
-  Watchdog dog(1);
+  Dog dog(1);
   Usage usage = records(kMany);  // 5 %
   usage.spared_ns = 19'000'000;  // 3.8 %
   EXPECT_EQ(steps_to_change(&dog, usage), 2);
   EXPECT_EQ(dog.detail(), Detail::kWindows);
-  EXPECT_EQ(steps_to_change(&dog, records(kFew)), 64);  // whole periods
+  EXPECT_EQ(steps_to_change(&dog, records(kFew)), 6 + 64);
   EXPECT_EQ(dog.detail(), Detail::kFull) << "where it came from";
   usage.spared_ns = 20'000'000;  // 4 %
   EXPECT_EQ(steps_to_change(&dog, usage), 2);
@@ -64,7 +77,7 @@ TEST(Watchdog, leaves_no_calls_out_where_that_is_not_enough) {
 }
 
 TEST(Watchdog, knows_behind_windows_that_were_too_dear_where_it_came_from) {
-  Watchdog dog(1);
+  Dog dog(1);
   steps_to_change(&dog, records(kMany));
   steps_to_change(&dog, records(1'000'000));
   ASSERT_EQ(dog.detail(), Detail::kOff);
@@ -79,14 +92,14 @@ TEST(Watchdog, all_that_cupti_uses_counts) {
   for (const Usage& usage :
        {Usage{kHalfNs, 1, 0, kCostNs, 0, 0}, Usage{kHalfNs, 1, 0, 0, kCostNs, 0},
         Usage{kHalfNs, 1, 0, 0, 0, kCostNs}}) {
-    Watchdog dog(1);
+    Dog dog(1);
     EXPECT_EQ(steps_to_change(&dog, usage), 2);
     EXPECT_DOUBLE_EQ(dog.percent(), 2);
   }
 }
 
 TEST(Watchdog, all_together_is_the_mean) {
-  Watchdog dog(100);
+  Dog dog(100);
   EXPECT_EQ(dog.mean_percent(), 0);
   dog.step({kHalfNs, 1, 15'000'000, 0, 0, 0});
   dog.step({kHalfNs, 3, 0, 0, 0, 5'000'000});
@@ -100,7 +113,7 @@ std::string cost_text(const Watchdog& dog, bool has_graphs = false) {
 }
 
 TEST(Watchdog, tells_what_it_costs_and_that_it_is_an_estimate) {
-  Watchdog dog(1);
+  Dog dog(1);
   dog.step(records(1'000));
   EXPECT_EQ(cost_text(dog), "") << "little";
   dog.step(records(kMany));
@@ -112,7 +125,7 @@ TEST(Watchdog, tells_what_it_costs_and_that_it_is_an_estimate) {
 }
 
 TEST(Watchdog, tells_that_rests_have_a_cost_that_nobody_knows) {
-  Watchdog dog(1);
+  Dog dog(1);
   steps_to_change(&dog, records(kMany));
   ASSERT_EQ(dog.detail(), Detail::kWindows);
   EXPECT_FALSE(dog.has_rested());
@@ -125,13 +138,13 @@ TEST(Watchdog, tells_that_rests_have_a_cost_that_nobody_knows) {
 
 TEST(Watchdog, each_thread_that_launches_has_the_budget) {
   constexpr uint64_t kCostNs = 10'000'000;  // 2 % of one
-  Watchdog of_many_threads(1);
+  Dog of_many_threads(1);
   EXPECT_EQ(steps_to_change(&of_many_threads, {kHalfNs, 8, 0, kCostNs, 0, 0}, 100), 0);
   EXPECT_DOUBLE_EQ(of_many_threads.percent(), 0.25);
 }
 
 TEST(Watchdog, what_no_level_spares_is_told_and_not_judged) {
-  Watchdog dog(1);
+  Dog dog(1);
   Usage usage = records(kMany);  // 5 %
   usage.kept_ns = 20'000'000;    // 4 %
   EXPECT_EQ(steps_to_change(&dog, usage, 100), 0);
@@ -140,7 +153,7 @@ TEST(Watchdog, what_no_level_spares_is_told_and_not_judged) {
 }
 
 TEST(Watchdog, goes_no_further_than_a_version_can) {
-  Watchdog dog(1, Detail::kNoCalls);
+  Dog dog(1, Detail::kNoCalls);
   EXPECT_EQ(steps_to_change(&dog, records(kMany)), 2);
   EXPECT_EQ(steps_to_change(&dog, records(kMany), 1000), 0);
   EXPECT_EQ(dog.detail(), Detail::kNoCalls);
@@ -150,12 +163,12 @@ TEST(Watchdog, goes_no_further_than_a_version_can) {
 }
 
 TEST(Watchdog, a_larger_budget_bites_later) {
-  Watchdog dog(10);
+  Dog dog(10);
   EXPECT_EQ(steps_to_change(&dog, records(kMany), 100), 0);
 }
 
 /// A program that always makes `count` records while it is recorded. Returns the recorded share.
-double run(Watchdog* dog, uint64_t count, int steps) {
+double run(Dog* dog, uint64_t count, int steps) {
   int recorded = 0;
   for (int i = 0; i < steps; ++i) {
     const bool is_recording = dog->is_recording();
@@ -166,24 +179,58 @@ double run(Watchdog* dog, uint64_t count, int steps) {
 }
 
 TEST(Watchdog, windows_are_one_of_eight_intervals) {
-  Watchdog dog(1);
+  Dog dog(1);
   run(&dog, kMany, 2);
   ASSERT_EQ(dog.detail(), Detail::kWindows);
   EXPECT_DOUBLE_EQ(run(&dog, kMany, 800), 0.125);  // 5 % in an eighth of the time
   EXPECT_EQ(dog.detail(), Detail::kWindows);
 }
 
-TEST(Watchdog, windows_that_are_too_dear_end_and_are_tried_again_ever_later) {
+TEST(Watchdog, windows_of_all_ranks_are_the_same_intervals) {
+  Watchdog dogs[2] = {Watchdog(1), Watchdog(1)};
+  uint32_t windows = 0;
+  for (uint32_t interval = 1; interval < 80; ++interval) {
+    for (Watchdog& dog : dogs) {
+      if (&dog == &dogs[1] && interval < 5) continue;  // began later
+      Usage usage = records(dog.is_recording() ? kMany : 0);
+      usage.next_interval = interval % kWindowPeriod;
+      dog.step(usage);
+    }
+    if (interval < 10) continue;
+    ASSERT_EQ(dogs[1].detail(), Detail::kWindows);
+    EXPECT_EQ(dogs[0].is_recording(), dogs[1].is_recording()) << interval;
+    windows += dogs[0].is_recording() ? 1 : 0;
+  }
+  EXPECT_EQ(windows, 8u);
+}
+
+/// Our thread does not run in time: none of the times at which it judges is a window's.
+TEST(Watchdog, a_period_whose_window_was_missed_has_one_behind_it) {
   Watchdog dog(1);
+  Usage usage = records(kMany);
+  for (int i = 0; i < 2; ++i) dog.step(usage);
+  ASSERT_EQ(dog.detail(), Detail::kWindows);
+  int windows = 0;
+  for (uint32_t i = 0; i < 40; ++i) {
+    usage = records(dog.is_recording() ? kMany / 2 : 0);
+    usage.next_interval = 1 + 2 * i % kWindowPeriod;
+    dog.step(usage);
+    windows += dog.is_recording() ? 1 : 0;
+  }
+  EXPECT_EQ(windows, 4) << "of ten periods, the first of which began behind its window";
+}
+
+TEST(Watchdog, windows_that_are_too_dear_end_and_are_tried_again_ever_later) {
+  Dog dog(1);
   constexpr uint64_t kStorm = 1'000'000;  // 50 %
-  run(&dog, kStorm, 2 + 16);
+  run(&dog, kStorm, 2 + 6 + 16);          // to the first window, two periods
   ASSERT_EQ(dog.detail(), Detail::kOff);
   EXPECT_FALSE(dog.is_recording());
   int waits[3];
   for (int& wait : waits) {
     wait = steps_to_change(&dog, records(0));
     ASSERT_EQ(dog.detail(), Detail::kWindows);
-    run(&dog, kStorm, 16);
+    for (int i = 0; i < 7 + 16 && dog.detail() == Detail::kWindows; ++i) run(&dog, kStorm, 1);
     ASSERT_EQ(dog.detail(), Detail::kOff);
   }
   EXPECT_EQ(waits[0], 60);
@@ -193,16 +240,16 @@ TEST(Watchdog, windows_that_are_too_dear_end_and_are_tried_again_ever_later) {
 }
 
 TEST(Watchdog, goes_back_after_a_long_quiet_time) {
-  Watchdog dog(1);
+  Dog dog(1);
   run(&dog, kMany, 2);
   ASSERT_EQ(dog.detail(), Detail::kWindows);
-  EXPECT_EQ(steps_to_change(&dog, records(kFew)), 64);  // whole periods
+  EXPECT_EQ(steps_to_change(&dog, records(kFew)), 6 + 64);
   EXPECT_EQ(dog.detail(), Detail::kFull);
   EXPECT_EQ(steps_to_change(&dog, records(kFew), 1000), 0);
 }
 
 TEST(Watchdog, a_window_that_would_be_dear_without_rests_is_no_quiet_time) {
-  Watchdog dog(1);
+  Dog dog(1);
   run(&dog, kMany, 2);
   run(&dog, 15'000, 8'000);  // 0.75 % while it is recorded
   EXPECT_EQ(dog.detail(), Detail::kWindows);

@@ -4,6 +4,7 @@ reason; and the same under all its spellings.
 
     fortran_names_test.py libaon-mpi.so MPIFORT...
 """
+import gzip
 import pathlib
 import re
 import subprocess
@@ -18,6 +19,12 @@ import fortran  # noqa: E402
 import generate  # noqa: E402
 
 LIBRARY, *COMPILERS = sys.argv[1:]
+# A procedure in a module of gfortran, with the numbers of its arguments.
+PROCEDURE = re.compile(
+    r"'(mpi_\w+?)(?:_f08)?(?:ts)?' '\w*' '[^']*' \d+ "
+    r"\(\(PROCEDURE[^()]* EXTERNAL SUBROUTINE[^()]*\) \(\) \(UNKNOWN [^()]*\(\)\) \d+ \d+ "
+    r"\(([\d ]*)\)"
+)
 PROGRAM = "use mpi_f08\ncall MPI_Init()\ncall MPI_Finalize()\nend program\n"
 
 
@@ -37,6 +44,17 @@ def fortran_libraries(compiler):
         source.write_text(PROGRAM)
         run(compiler, str(source), "-o", str(program))
         return re.findall(r"=> (\S*/libmpi\S+)", run("ldd", str(program)))
+
+
+def argument_counts(compiler):
+    """(name, number of arguments) of what the library's modules say."""
+    folders = re.findall(r"-I(\S+)", run(compiler, "-show"))
+    modules = {m for folder in folders for m in pathlib.Path(folder).glob("*.mod")}
+    for module in modules:
+        with gzip.open(module, "rt") as file:
+            text = " ".join(file.read().split())
+        for name, numbers in PROCEDURE.findall(text):
+            yield name, len(numbers.split())
 
 
 class FortranNames(unittest.TestCase):
@@ -59,6 +77,18 @@ class FortranNames(unittest.TestCase):
         names = set().union(*self.theirs.values())
         for pattern in fortran.LEFT_ALONE:
             self.assertTrue(any(re.match(pattern, n) for n in names), pattern)
+
+    def test_arguments_are_as_many_as_the_library_has(self):
+        made = {f.name.lower(): f for f in self.table if not f.plain and f.kind != "by_hand"}
+        for compiler in COMPILERS:
+            compared = 0
+            for name, count in argument_counts(compiler):
+                if name not in made:
+                    continue
+                compared += 1
+                own = len(fortran.arguments(made[name])) + 1
+                self.assertEqual(own, count, f"{compiler} {name}")
+            self.assertGreater(compared, 300, compiler)
 
     def test_all_spellings_are_one_function(self):
         text = run("nm", "-D", "--defined-only", LIBRARY)

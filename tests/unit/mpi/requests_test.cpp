@@ -97,6 +97,33 @@ TEST_F(Requests, a_persistent_collective_counts_its_starts) {
   EXPECT_TRUE(forget_request(g_writers, 0x700, &out));
 }
 
+TEST_F(Requests, ones_that_are_null_or_not_started_are_not_active) {
+  abi.request_null = 0x2c000000;
+  Request request = made(0x800);
+  request.number = 0;
+  request.is_persistent = true;
+  put_request(g_writers, request);
+  Request out;
+  EXPECT_FALSE(may_be_active(0x2c000000));
+  EXPECT_FALSE(is_untold(0x2c000000));
+  EXPECT_TRUE(may_be_active(0x840)) << "one that is not known";
+  EXPECT_TRUE(is_untold(0x840));
+  EXPECT_TRUE(may_be_active(0x10)) << "a shared one was complete when it was started";
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_FALSE(may_be_active(0x800));
+    EXPECT_FALSE(is_untold(0x800));
+    ASSERT_TRUE(activate_request(0x800, &out));
+    EXPECT_TRUE(may_be_active(0x800));
+    EXPECT_TRUE(is_untold(0x800));
+    tell_request(0x800, {0, 1, 8, false});
+    EXPECT_FALSE(is_untold(0x800));
+    EXPECT_TRUE(may_be_active(0x800));
+    ASSERT_TRUE(take_request(g_writers, 0x800, 0, &out));
+  }
+  EXPECT_TRUE(forget_request(g_writers, 0x800, &out));
+  abi.request_null = 0;
+}
+
 TEST_F(Requests, a_cancelled_one_says_so_until_it_is_started_again) {
   Request request = made(0x600);
   request.is_persistent = true;
