@@ -175,6 +175,42 @@ class Times(MissingCase):
         self.assertNotIn("CUPTI: all is recorded", printed)
 
 
+class Windows(MissingCase):
+    """Above --budget: the half seconds in which work is recorded."""
+
+    def rests(self):
+        """By rank the times without records, each from the end of a window to the next."""
+        begin, result = {}, collections.defaultdict(list)
+        with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
+            for location, event in trace.events:
+                if location.name != "GPU work not recorded":
+                    continue
+                seconds = event.time / trace.timer_resolution
+                if isinstance(event, otf2.events.Enter):
+                    begin[location] = seconds
+                    continue
+                rests = result[location.group.name]
+                if rests and begin[location] - rests[-1][1] < 0.1:  # it is told in pieces
+                    rests[-1][1] = seconds
+                else:
+                    rests.append([begin[location], seconds])
+        return result
+
+    def test_are_the_same_times_on_ranks_that_start_apart(self):
+        self.output = self.folder / "job"
+        script = f"sleep $((2 * OMPI_COMM_WORLD_RANK)); exec {PROGRAM} 10 1"
+        done = profile(2, self.output, "bash", "-c", script, env=gpu_environment(
+            GPU_PROGRAM_SECONDS=13, AON_BUDGET=1, FAKE_CUPTI_OVERHEAD=200_000))
+        self.assert_exit(done)
+        # The last rest ends with the process, and so with no window.
+        windows = [[end for _, end in rests[:-1]] for rests in self.rests().values()]
+        self.assertEqual([len(w) > 1 for w in windows], [True, True], windows)
+        shared = [t for t in windows[0] if windows[1][0] - 1 < t < windows[1][-1] + 1]
+        self.assertGreaterEqual(len(shared), 2, windows)
+        for time in shared:
+            self.assertLess(min(abs(time - other) for other in windows[1]), 0.4, windows)
+
+
 class Launches(MissingCase):
     def test_those_without_a_kernel_are_counted_and_leave_no_verdict(self):
         self.run_program(200, 1, ranks=1, GPU_PROGRAM_GRAPHLESS=1, FAKE_CUPTI_DROP=5)
