@@ -200,7 +200,7 @@ class Windows(MissingCase):
         self.output = self.folder / "job"
         script = f"sleep $((2 * OMPI_COMM_WORLD_RANK)); exec {PROGRAM} 10 1"
         done = profile(2, self.output, "bash", "-c", script, env=gpu_environment(
-            GPU_PROGRAM_SECONDS=13, AON_BUDGET=1, FAKE_CUPTI_OVERHEAD=200_000))
+            GPU_PROGRAM_SECONDS=13, AON_BUDGET=1, FAKE_CUPTI_OVERHEAD=60_000))
         self.assert_exit(done)
         # The last rest ends with the process, and so with no window.
         windows = [[end for _, end in rests[:-1]] for rests in self.rests().values()]
