@@ -119,10 +119,11 @@ Status complete_dropped(const std::string& dir) {
 }
 
 Status assemble_job(const FinalizeOptions& options) {
-  if (Status status = join_directories(options.dirs); !status) return status;
-  // Marks of nodes are read, and go, while nobody else assembles: who comes next sees all or none.
+  // Nodes are joined, and their marks read and removed, while nobody else assembles: who comes next
+  // sees all or none.
   const auto lease = writers::AssemblyLease::take(options.dirs.front());
   if (!lease) return lease.error();
+  if (Status status = join_directories(options.dirs); !status) return status;
   const std::vector<NodePresence> nodes = cluster::read_presence(options.dirs.front());
   if (options.from_agent && is_in_archive(options, nodes)) return {};
   if (options.if_needed && is_up_to_date(options.dirs.front())) {

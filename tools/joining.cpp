@@ -39,6 +39,8 @@ uint32_t world_of(const spool::Process& process) {
 struct NodeFolder {
   std::string dir;  ///< job directory that holds it
   fs::path path;
+  std::string real_path;
+  std::string origin;  ///< real path of where it was joined from; empty for a node of its own
   std::string host;
   std::string launch_id;
   std::set<std::pair<int32_t, uint64_t>> processes;  ///< pid and start time
@@ -47,7 +49,15 @@ struct NodeFolder {
 };
 
 NodeFolder describe(const std::string& dir, const spool::Node& node) {
-  NodeFolder folder{dir, node.folder, node.host, node.launch_id, {}, {}, 0};
+  NodeFolder folder{dir,
+                    node.folder,
+                    fs::canonical(node.folder),
+                    origin_of(node.folder),
+                    node.host,
+                    node.launch_id,
+                    {},
+                    {},
+                    0};
   for (const auto& [number, process] : node.processes) {
     folder.processes.insert({process.start.pid, process.start.start_time_ticks});
     if (rank_of(process) >= 0) folder.ranks.insert(rank_of(process));
@@ -69,16 +79,31 @@ Result<std::vector<NodeFolder>> read_folders(const std::string& dir) {
 /// True when `held` is `wanted`, joined earlier: by the note of its origin, or, where directories
 /// have moved since, because all that ran there are the same processes.
 bool is_same_node(const NodeFolder& held, const NodeFolder& wanted) {
-  if (origin_of(held.path) == fs::canonical(wanted.path).string()) return true;
+  if (held.origin == wanted.real_path) return true;
   const bool has_name = !wanted.launch_id.empty() || !wanted.processes.empty();
   return has_name && held.host == wanted.host && held.launch_id == wanted.launch_id &&
          std::includes(held.processes.begin(), held.processes.end(), wanted.processes.begin(),
                        wanted.processes.end());
 }
 
-bool holds(const std::vector<NodeFolder>& folders, const NodeFolder& wanted) {
-  return std::any_of(folders.begin(), folders.end(),
-                     [&](const NodeFolder& held) { return is_same_node(held, wanted); });
+/// Which of `folders` is `wanted`; null for none.
+const NodeFolder* find_held(const std::vector<NodeFolder>& folders, const NodeFolder& wanted) {
+  const auto found = std::find_if(folders.begin(), folders.end(), [&](const NodeFolder& held) {
+    return is_same_node(held, wanted);
+  });
+  return found == folders.end() ? nullptr : &*found;
+}
+
+/// Folders of one directory are of one launch, whatever they hold: without what was joined from the
+/// one that has `others`.
+std::vector<NodeFolder> without_joined(const std::vector<NodeFolder>& known,
+                                       const std::vector<NodeFolder>& others) {
+  std::vector<NodeFolder> rest;
+  std::copy_if(known.begin(), known.end(), std::back_inserter(rest), [&](const NodeFolder& held) {
+    return std::none_of(others.begin(), others.end(),
+                        [&](const NodeFolder& other) { return is_same_node(held, other); });
+  });
+  return rest;
 }
 
 /// Why the two cannot be of one launch; nothing when they can.
@@ -93,25 +118,73 @@ std::optional<std::string> contradiction(const NodeFolder& a, const NodeFolder& 
   return std::nullopt;
 }
 
-/// Links every file of `from` into `to`, or copies where links are not possible.
-void link_files(const fs::path& from, const fs::path& to) {
-  fs::create_directory(to);
-  fs::permissions(to, fs::perms::owner_all);
-  for (const auto& file : fs::directory_iterator(from)) {
-    if (!file.is_regular_file()) continue;
-    const fs::path target = to / file.path().filename();
-    std::error_code error;
-    fs::create_hard_link(file.path(), target, error);
-    if (error) fs::copy_file(file.path(), target, fs::copy_options::overwrite_existing);
-  }
+/// Whether `copy` is a link to `file`, or was copied from it as it is now.
+bool is_as_now(const fs::path& copy, const fs::path& file) {
+  std::error_code error;
+  if (fs::equivalent(file, copy, error)) return true;
+  const uintmax_t byte_count = fs::file_size(copy, error);
+  if (error || fs::file_size(file, error) != byte_count) return false;
+  return fs::last_write_time(file, error) == fs::last_write_time(copy, error) && !error;
 }
 
-/// What a join left that was interrupted: no reader takes it for a node.
+/// Links `file` to `target`, or copies it where links are not possible.
+void take_file(const fs::path& file, const fs::path& target) {
+  if (is_as_now(target, file)) return;
+  const fs::path fresh = target.parent_path() / (kUnfinished + target.filename().string());
+  std::error_code error;
+  fs::create_hard_link(file, fresh, error);
+  if (error == std::errc::no_such_file_or_directory) return;  // a live agent has replaced it
+  if (error) {
+    const fs::file_time_type time = fs::last_write_time(file);
+    fs::copy_file(file, fresh);
+    fs::last_write_time(fresh, time);
+  }
+  fs::rename(fresh, target);
+}
+
+/// A ring of the node folder `to` that became a folder of its own (writers/assemble/fallback.h).
+bool is_converted(const fs::path& to, const fs::path& file) {
+  return file.extension() == ".ring" &&
+         fs::exists(to.parent_path() / (to.filename().string() + "~" + file.stem().string()));
+}
+
+/// Puts what the node folder `from` has now into `to`. Definitions come last, as they are written:
+/// what they tell of is there.
+void take_files(const fs::path& from, const fs::path& to) {
+  std::set<fs::path> names;
+  for (const auto& file : fs::directory_iterator(from)) {
+    const fs::path name = file.path().filename();
+    if (file.is_regular_file() && name != kOriginFile && !is_converted(to, name))
+      names.insert(name);
+  }
+  const bool has_definitions = names.erase(spool::kDefinitionsFile) != 0;
+  for (const fs::path& name : names) take_file(from / name, to / name);
+  if (!has_definitions) return;
+  take_file(from / spool::kDefinitionsFile, to / spool::kDefinitionsFile);
+  std::vector<fs::path> evicted;
+  for (const auto& file : fs::directory_iterator(to)) {
+    const fs::path name = file.path().filename();
+    if (spool::parse_segment_file_name(name.string()) && names.count(name) == 0)
+      evicted.push_back(file.path());
+  }
+  for (const fs::path& segment : evicted) fs::remove(segment);
+}
+
+/// A node may have been joined while it was live: it has other files since. Whatever is no copy is
+/// left alone.
+Status take_again(const NodeFolder& held, const NodeFolder& wanted) {
+  const bool is_copy = !held.origin.empty() && wanted.origin.empty();
+  if (is_copy || held.origin == wanted.real_path) take_files(wanted.path, held.path);
+  return {};
+}
+
+/// What a join left that was interrupted: no reader takes it for a node, or for a file of one.
 void remove_unfinished(const fs::path& spool) {
   std::vector<fs::path> unfinished;
-  for (const auto& entry : fs::directory_iterator(spool)) {
-    if (entry.path().filename().string().starts_with(kUnfinished))
-      unfinished.push_back(entry.path());
+  for (fs::recursive_directory_iterator at(spool), end; at != end; ++at) {
+    if (!at->path().filename().string().starts_with(kUnfinished)) continue;
+    unfinished.push_back(at->path());
+    at.disable_recursion_pending();
   }
   for (const fs::path& path : unfinished) fs::remove_all(path);
 }
@@ -124,7 +197,9 @@ Status join_node(const fs::path& from, const fs::path& spool) {
     const fs::path target = spool / (from.filename().string() + suffix);
     if (fs::exists(target)) continue;
     const fs::path fresh = spool / (kUnfinished + from.filename().string());
-    link_files(from, fresh);
+    fs::create_directory(fresh);
+    fs::permissions(fresh, fs::perms::owner_all);
+    take_files(from, fresh);
     std::ofstream(fresh / kOriginFile) << fs::canonical(from).string();
     fs::rename(fresh, target);
     return {};
@@ -132,10 +207,11 @@ Status join_node(const fs::path& from, const fs::path& spool) {
   return Error{Code::kInvalid, fmt::format("{} has too many nodes of one name", spool.string())};
 }
 
-/// Calls `visit(folders so far, folder)` for every node folder that is not in the first directory
-/// yet, in order.
-template <class Visit>
-Status for_each_new_folder(const std::vector<std::string>& dirs, Visit visit) {
+/// Of every node folder of the other directories, in order: `visit_held(held, folder)` where the
+/// first directory has it already, else `visit_new(folders of other launches so far, folder)`.
+template <class VisitHeld, class VisitNew>
+Status for_each_folder(const std::vector<std::string>& dirs, VisitHeld visit_held,
+                       VisitNew visit_new) {
   if (dirs.size() < 2) return {};
   Result<std::vector<NodeFolder>> known = read_folders(dirs.front());
   if (!known) return known.error();
@@ -143,13 +219,14 @@ Status for_each_new_folder(const std::vector<std::string>& dirs, Visit visit) {
     if (fs::equivalent(dirs[i], dirs.front())) continue;
     Result<std::vector<NodeFolder>> others = read_folders(dirs[i]);
     if (!others) return others.error();
+    const std::vector<NodeFolder> rest = without_joined(*known, *others);
     std::vector<NodeFolder> fresh;
     for (NodeFolder& folder : *others) {
-      if (holds(*known, folder)) continue;
-      if (Status status = visit(*known, folder); !status) return status;
-      fresh.push_back(std::move(folder));
+      const NodeFolder* held = find_held(*known, folder);
+      Status status = held != nullptr ? visit_held(*held, folder) : visit_new(rest, folder);
+      if (!status) return status;
+      if (held == nullptr) fresh.push_back(std::move(folder));
     }
-    // Folders of one directory are of one launch, whatever they hold.
     std::move(fresh.begin(), fresh.end(), std::back_inserter(*known));
   }
   return {};
@@ -167,29 +244,29 @@ Status guarded(Call call) {
 }  // namespace
 
 Status check_one_launch(const std::vector<std::string>& dirs) {
-  return guarded([&] {
-    return for_each_new_folder(
-        dirs, [](const std::vector<NodeFolder>& known, const NodeFolder& folder) -> Status {
-          for (const NodeFolder& held : known) {
-            const std::optional<std::string> reason = contradiction(held, folder);
-            if (!reason) continue;
-            return Error{Code::kInvalid, fmt::format("{} and {} cannot be one launch: {}", held.dir,
-                                                     folder.dir, *reason)};
-          }
-          return {};
-        });
-  });
+  const auto accept = [](const NodeFolder&, const NodeFolder&) -> Status { return {}; };
+  const auto compare = [](const std::vector<NodeFolder>& known,
+                          const NodeFolder& folder) -> Status {
+    for (const NodeFolder& held : known) {
+      const std::optional<std::string> reason = contradiction(held, folder);
+      if (!reason) continue;
+      return Error{Code::kInvalid, fmt::format("{} and {} cannot be one launch: {}", held.dir,
+                                               folder.dir, *reason)};
+    }
+    return {};
+  };
+  return guarded([&] { return for_each_folder(dirs, accept, compare); });
 }
 
 Status join_directories(const std::vector<std::string>& dirs) {
   return guarded([&] {
     const fs::path spool = fs::path(dirs.front()) / "spool";
+    const auto join = [&](const std::vector<NodeFolder>&, const NodeFolder& folder) {
+      return join_node(folder.path, spool);
+    };
     remove_unfinished(spool);
     try {
-      return for_each_new_folder(dirs,
-                                 [&](const std::vector<NodeFolder>&, const NodeFolder& folder) {
-                                   return join_node(folder.path, spool);
-                                 });
+      return for_each_folder(dirs, take_again, join);
     } catch (const fs::filesystem_error&) {  // a full disk gets its room back
       remove_unfinished(spool);
       throw;

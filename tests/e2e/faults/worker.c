@@ -16,6 +16,7 @@
 //   worker descriptors DIR 0    prints which descriptors are open
 //   worker early DIR N          N times MPI_Get_version, without MPI_Init: it is the rank that its
 //                               launcher's variables say, under any launcher
+//   worker later DIR N          as early, and as often again once there is DIR/end
 #include <fcntl.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -135,10 +136,19 @@ static int early(int n) {
   return 0;
 }
 
+static int later(const char* folder, int n) {
+  char path[4096];
+  snprintf(path, sizeof(path), "%s/end", folder);
+  early(n);
+  for (int i = 0; i < 6000 && access(path, F_OK) != 0; ++i) usleep(10000);
+  return early(n);
+}
+
 int main(int argc, char** argv) {
   if (argc != 4) return 96;
   const char* mode = argv[1];
   if (strcmp(mode, "early") == 0) return early(atoi(argv[3]));
+  if (strcmp(mode, "later") == 0) return later(argv[2], atoi(argv[3]));
   int provided = 0;
   const int has_threads = strcmp(mode, "threads") == 0 || strcmp(mode, "crowds") == 0;
   MPI_Init_thread(&argc, &argv, has_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
