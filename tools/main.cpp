@@ -242,6 +242,7 @@ int run_and_print(int argc, char** argv) {
 int main(int argc, char** argv) {
   aon::hold_standard_descriptors();
   signal(SIGCHLD, SIG_DFL);  // whoever starts it may ignore it, and some commands have children
+  signal(SIGXFSZ, SIG_IGN);  // "ulimit -f": a write that fails is told, and cleaned up behind
   try {
     return aon::tools::run_and_print(argc, argv);
   } catch (const std::exception& error) {

@@ -361,6 +361,24 @@ class SmallLimits(FaultCase):
         self.assert_exit(process)
         self.assertIn("running without profiling\nran\n", process.stdout)
 
+    def test_archive_beyond_the_limit_of_files(self):
+        """A write beyond it would end the command, and leave what it had begun."""
+        process = run(["mpirun", "-n", 2, "aon-run", "-o", self.output, "--no-assemble",
+                       *self.worker("calls", 1000)])
+        self.assert_exit(process)
+        wait_until(lambda: not agent_pids(self.output), what="the agent's end")
+        before = sorted(p.name for p in self.output.iterdir())
+        for limit in (1, 8):
+            with self.subTest(limit=limit):
+                finalize = f"ulimit -f {limit}; exec aon finalize --quiet {self.output}"
+                process = run(["bash", "-c", finalize])
+                self.assert_exit(process, 1)
+                self.assertRegex(process.stderr, "aon finalize: .*File (is )?too large")
+                self.assertEqual(sorted(p.name for p in self.output.iterdir()), before)
+        document = self.finish()
+        for rank in (0, 1):
+            self.assert_every_call(document, rank)
+
     def test_small_soft_file_limit(self):
         document = self.limited("ulimit -S -f 8192")
         for rank in (0, 1):
