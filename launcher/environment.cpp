@@ -5,6 +5,7 @@
 #include <strings.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -29,20 +30,28 @@ constexpr uint64_t kDefaultMemoryBytes = 8u << 20;
 constexpr uint64_t kDefaultDiskBytes = 1u << 30;
 constexpr const char* kDefaultNcclLevel = "api";
 
-/// True when a string of the file begins with MPI_ or PMPI_: a library that wraps or calls MPI.
-bool names_mpi(const std::string& path) {
+/// What `look` says of the file's bytes; false where they cannot be read.
+template <class Look>
+bool look_into(const std::string& path, Look look) {
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
   if (!file || fstat(file.get(), &status) != 0 || status.st_size <= 0) return false;
   const auto byte_count = static_cast<size_t>(status.st_size);
   void* bytes = mmap(nullptr, byte_count, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (bytes == MAP_FAILED) return false;
-  static constexpr std::string_view kNames[] = {{"\0MPI_", 5}, {"\0PMPI_", 6}};
-  const bool found = std::any_of(std::begin(kNames), std::end(kNames), [&](std::string_view name) {
-    return memmem(bytes, byte_count, name.data(), name.size()) != nullptr;
-  });
+  const bool found = look(std::string_view(static_cast<const char*>(bytes), byte_count));
   munmap(bytes, byte_count);
   return found;
+}
+
+/// True when a string of the file begins with MPI_ or PMPI_: a library that wraps or calls MPI.
+bool names_mpi(const std::string& path) {
+  return look_into(path, [](std::string_view bytes) {
+    static constexpr std::string_view kNames[] = {{"\0MPI_", 5}, {"\0PMPI_", 6}};
+    return std::any_of(std::begin(kNames), std::end(kNames), [&](std::string_view name) {
+      return memmem(bytes.data(), bytes.size(), name.data(), name.size()) != nullptr;
+    });
+  });
 }
 
 /// What stands between `separators`, but for what is empty.
@@ -56,15 +65,51 @@ std::vector<std::string> items_of(std::string_view text, const char* separators)
   return items;
 }
 
+/// What ldconfig found under `name`, whichever of it the loader would take. The cache holds whole
+/// paths, with a zero behind each.
+std::vector<std::string> files_of_cache(const std::string& name) {
+  std::vector<std::string> files;
+  look_into("/etc/ld.so.cache", [&](std::string_view bytes) {
+    const std::string end = "/" + name + '\0';
+    for (size_t at = bytes.find(end); at != bytes.npos; at = bytes.find(end, at + 1)) {
+      const size_t start = bytes.rfind('\0', at) + 1;
+      files.emplace_back(bytes.substr(start, at + end.size() - 1 - start));
+    }
+    return !files.empty();
+  });
+  return files;
+}
+
+/// What the loader may open for `name` of a preload; empty where that is not known: $ORIGIN is
+/// another folder for each program.
+std::vector<std::string> files_of(const std::string& name, const Environment& environment) {
+  if (name.find('$') != name.npos) return {};
+  if (name.find('/') != name.npos) return {name};
+  const char* folders = environment("LD_LIBRARY_PATH");
+  for (const std::string& folder : items_of(folders != nullptr ? folders : "", ":;")) {
+    const std::string path = folder + "/" + name;
+    if (access(path.c_str(), R_OK) == 0) return {path};
+  }
+  return files_of_cache(name);
+}
+
+bool may_come_first(const std::string& name, const Environment& environment) {
+  const std::vector<std::string> files = files_of(name, environment);
+  return !files.empty() && std::none_of(files.begin(), files.end(), names_mpi);
+}
+
 /// The user's libraries keep their order and come first, but for MPI tools: these call PMPI_
-/// functions, so that nothing behind them hears of a call. We pass calls on to them. `ours` names
-/// libaon.so, too, which libaon-mpi.so needs: searching it costs each program ten opens that fail.
-std::string with_preload(const char* users, const std::string& ours, const Installation& files) {
+/// functions, so that nothing behind them hears of a call. We pass calls on to them, and to what is
+/// not found, which may be one. `ours` names libaon.so, too, which libaon-mpi.so needs: searching
+/// it costs each program ten opens that fail.
+std::string with_preload(const Environment& environment, const std::string& ours,
+                         const Installation& files) {
+  const char* users = environment("LD_PRELOAD");
   std::string before;
   std::string behind;
   for (const std::string& path : items_of(users != nullptr ? users : "", ": ")) {
     if (path == files.mpi_library || path == files.runtime_library) continue;
-    if (behind.empty() && !names_mpi(path)) {
+    if (behind.empty() && may_come_first(path, environment)) {
       before += path + ":";
     } else {
       behind += ":" + path;
@@ -139,13 +184,19 @@ bool is_preloaded_plugin(std::string_view named, const std::string& path, const 
          std::string_view::npos;
 }
 
+/// Kineto, PyTorch's profiler, sets "none" where CUDA shall load no tool.
+bool is_unset(std::string_view name, const char* value) {
+  return value == nullptr || *value == '\0' ||
+         (name == "CUDA_INJECTION64_PATH" && std::string_view(value) == "none");
+}
+
 void add_plugin(const char* provider, const char* name, const std::string& path,
                 const Options& options, const Environment& environment,
                 ProgramEnvironment& result) {
   if (path.empty() || !provider_is_wanted(options, provider)) return;
   const char* users = environment(name);
   if (users != nullptr && path == users) return;
-  if (users == nullptr || *users == '\0' || is_own_plugin(users, path) ||
+  if (is_unset(name, users) || is_own_plugin(users, path) ||
       is_preloaded_plugin(users, path, environment("LD_PRELOAD"))) {
     result.variables.push_back({name, path});
   } else {
@@ -173,7 +224,7 @@ void add_preload(const Options& options, const Installation& files, const Enviro
                  ProgramEnvironment& result) {
   std::string ours = files.runtime_library;
   if (provider_is_wanted(options, "mpi")) ours += ":" + files.mpi_library;
-  const std::string preload = with_preload(environment("LD_PRELOAD"), ours, files);
+  const std::string preload = with_preload(environment, ours, files);
   result.variables.push_back({"LD_PRELOAD", preload});
   allow_us_before_asan(preload, ours, environment, result);
 }

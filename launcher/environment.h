@@ -3,7 +3,8 @@
 /// | variable                | value                                | when it was set already     |
 /// |-------------------------|--------------------------------------|-----------------------------|
 /// | LD_PRELOAD              | the user's, libaon.so, libaon-mpi.so | kept, ours behind it, but   |
-/// |                         |                                      | before what wraps MPI       |
+/// |                         |                                      | before what wraps MPI, or   |
+/// |                         |                                      | is not found                |
 /// | ASAN_OPTIONS            | verify_asan_link_order=0, the user's | kept behind ours; left alone|
 /// |                         |                                      | with a preload of the user  |
 /// | AON_SOCKET, AON_OUTPUT  | socket of the agent, job directory   | replaced                    |
@@ -15,8 +16,8 @@
 /// | AON_LEFT_OUT            | of mpi, cupti, nvtx and nccl those   | replaced                    |
 /// |                         | that do not record, for an aon-run   |                             |
 /// |                         | below this one                       |                             |
-/// | CUDA_INJECTION64_PATH,  | our plugin, if installed             | left alone, reported        |
-/// | NVTX_INJECTION64_PATH,  |                                      |                             |
+/// | CUDA_INJECTION64_PATH,  | our plugin, if installed             | left alone, reported; the   |
+/// | NVTX_INJECTION64_PATH,  |                                      | first is unset with "none"; |
 /// | NCCL_PROFILER_PLUGIN    |                                      | here or in nccl.conf        |
 ///
 /// The user's own preload stands first (a sanitizer insists on it). A tool of theirs that wraps MPI

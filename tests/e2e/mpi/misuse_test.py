@@ -238,10 +238,11 @@ class OtherTools(TestCase):
         expected = self.counts()
         self.assertEqual(expected["MPI_Barrier"], 1)
         self.assertEqual(expected["region:7:11"], 1)
-        preloads = {"given": tool, "before": f"{tool}:{ours}", "behind": f"{ours}:{tool}"}
+        preloads = {"given": tool, "named": tool.name, "before": f"{tool}:{ours}",
+                    "behind": f"{ours}:{tool}"}
         for name, preload in preloads.items():
             output = self.folder / name
-            env = environment(PMPI_COUNT=self.folder, LD_PRELOAD=preload)
+            env = environment(PMPI_COUNT=self.folder, LD_PRELOAD=preload, LD_LIBRARY_PATH=PROGRAMS)
             self.assert_exit(profile(2, output, MISUSE, "plain", env=env))
             self.assertEqual(self.counts(), expected, name)
             document = ledger(output)

@@ -88,6 +88,25 @@ TEST_F(ProgramVariables, put_us_before_what_wraps_mpi) {
   EXPECT_EQ(value("LD_PRELOAD"), "/u/malloc.so:" + tool + ":/u/last.so:" + kOurs);
 }
 
+TEST_F(ProgramVariables, put_us_before_what_wraps_mpi_wherever_the_loader_finds_it) {
+  std::filesystem::create_directory(path("lib"));
+  set_["LD_LIBRARY_PATH"] = "/none:" + path("lib") + ":/u/lib";
+  set_["LD_PRELOAD"] = "libtool.so:/u/last.so";
+  std::ofstream(path("lib/libtool.so"), std::ios::binary) << std::string("ELF\0PMPI_Init\0", 14);
+  EXPECT_EQ(value("LD_PRELOAD"), kOurs + ":libtool.so:/u/last.so");
+  std::ofstream(path("lib/libtool.so"), std::ios::binary) << "ELF";
+  EXPECT_EQ(value("LD_PRELOAD"), "libtool.so:/u/last.so:" + kOurs);
+  set_["LD_PRELOAD"] = "libm.so.6";
+  EXPECT_EQ(value("LD_PRELOAD"), "libm.so.6:" + kOurs) << "by the loader's cache";
+}
+
+TEST_F(ProgramVariables, put_us_before_what_may_wrap_mpi) {
+  for (const std::string name : {"libnone.so", "$ORIGIN/libtool.so", "/u/$LIB/libtool.so"}) {
+    set_["LD_PRELOAD"] = "/u/first.so:" + name;
+    EXPECT_EQ(value("LD_PRELOAD"), "/u/first.so:" + kOurs + ":" + name);
+  }
+}
+
 TEST_F(ProgramVariables, let_asan_stand_behind_us) {
   EXPECT_EQ(value("ASAN_OPTIONS"), "verify_asan_link_order=0");
   set_["ASAN_OPTIONS"] = "detect_leaks=0";
@@ -154,6 +173,19 @@ TEST_F(ProgramVariables, leave_the_users_plugin_alone) {
   set_["NCCL_PROFILER_PLUGIN"] = "theirs";
   EXPECT_EQ(value("NCCL_PROFILER_PLUGIN"), "(not set)");
   EXPECT_THAT(make().left_alone, ElementsAre(LeftAlone{"nccl", "NCCL_PROFILER_PLUGIN"}));
+}
+
+/// Which is how PyTorch says that there is no tool.
+TEST_F(ProgramVariables, take_none_for_no_tool_of_cuda) {
+  files_.cuda_injection = "/i/lib/libaon-cupti.so";
+  files_.nvtx_injection = "/i/lib/libaon-nvtx.so";
+  set_["CUDA_INJECTION64_PATH"] = "none";
+  EXPECT_EQ(value("CUDA_INJECTION64_PATH"), files_.cuda_injection);
+  EXPECT_THAT(make().left_alone, IsEmpty());
+  set_["NVTX_INJECTION64_PATH"] = "none";
+  set_["NCCL_PROFILER_PLUGIN"] = "none";
+  EXPECT_THAT(make().left_alone, ElementsAre(LeftAlone{"nvtx", "NVTX_INJECTION64_PATH"},
+                                             LeftAlone{"nccl", "NCCL_PROFILER_PLUGIN"}));
 }
 
 /// As NCCL takes them: a name, or a path, of a link, or of another installation's.
