@@ -67,7 +67,7 @@ void add_injections(const launcher::Environment& environment, Check* check) {
     return file_name(path).starts_with("libaon-") ? std::string() : path;
   };
   const std::string cuda = others("CUDA_INJECTION64_PATH");
-  if (!cuda.empty()) {
+  if (!cuda.empty() && cuda != "none") {  // which is how Kineto says that there is no tool
     add(check, Ability::kNo,
         fmt::format("CUDA_INJECTION64_PATH is {}{}: CUDA loads that instead of AON, which then "
                     "records no work of GPUs",

@@ -35,6 +35,12 @@ TEST(CuptiEnvironment, is_free_where_nothing_says_otherwise) {
   EXPECT_EQ(check.remedy, "");
 }
 
+TEST(CuptiEnvironment, is_free_where_pytorch_says_that_there_is_no_tool) {
+  const Check check = check_with({{"CUDA_INJECTION64_PATH", "none"}});
+  EXPECT_EQ(check.ability, Ability::kYes) << check.detail;
+  EXPECT_EQ(check_with({{"NVTX_INJECTION64_PATH", "none"}}).ability, Ability::kLimited);
+}
+
 TEST(CuptiEnvironment, is_free_where_the_variables_name_ours) {
   const Check check = check_with({{"CUDA_INJECTION64_PATH", "/opt/aon/lib/libaon-cupti.so"},
                                   {"NVTX_INJECTION64_PATH", "/opt/aon/lib/libaon-nvtx.so"},
