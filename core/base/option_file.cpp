@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -38,7 +39,8 @@ std::optional<std::string> node_text(const toml::node& node) {
   return text;
 }
 
-/// toml++ reads a folder as an empty file, and does not say why it cannot open one.
+/// toml++ reads a folder or an endless device as an empty file, waits for ever for who writes a pipe
+/// (which one process alone could read), and does not say why it cannot open a file.
 Status check_file(const std::string& path) {
   struct stat status {};
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -47,6 +49,10 @@ Status check_file(const std::string& path) {
   if (S_ISDIR(status.st_mode))
     return Error{Code::kInvalid,
                  fmt::format("AON_CONFIG: {} is a directory; expected a TOML file", path)};
+  const bool is_null = S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3);
+  if (!S_ISREG(status.st_mode) && !is_null)
+    return Error{Code::kInvalid,
+                 fmt::format("AON_CONFIG: {} is no regular file; expected a TOML file", path)};
   return {};
 }
 

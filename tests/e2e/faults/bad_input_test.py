@@ -25,6 +25,9 @@ class BadInput(FaultCase):
         self.refused("--wait", says="--wait needs a value: S")
         self.refused("echo", "ran", says="AON_WAIT", env=environment(AON_WAIT="soon"))
         self.refused("echo", "ran", says="no.toml", env=environment(AON_CONFIG="no.toml"))
+        os.mkfifo(self.counts / "pipe")
+        self.refused("echo", "ran", says="pipe is no regular file",
+                     env=environment(AON_CONFIG=self.counts / "pipe"))
 
     def test_arguments_that_leave_no_room_for_our_variables(self):
         """The largest environment with which aon-run itself starts."""

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -218,6 +219,19 @@ class OptionsFile : public testing::Test {
   }
   char path_[32] = "/tmp/aon-options-XXXXXX";
 };
+
+TEST_F(OptionsFile, that_is_a_pipe_or_a_device_is_refused_and_not_waited_for) {
+  unlink(path_);
+  ASSERT_EQ(mkfifo(path_, 0600), 0);
+  for (const std::string& path : {std::string(path_), std::string("/dev/zero")}) {
+    const std::string variable = "AON_CONFIG=" + path;
+    const auto line = read({"a"}, {variable.c_str()});
+    ASSERT_FALSE(line.has_value()) << path;
+    EXPECT_EQ(line.error().message,
+              "AON_CONFIG: " + path + " is no regular file; expected a TOML file");
+  }
+  EXPECT_TRUE(read({"a"}, {"AON_CONFIG=/dev/null"}).has_value()) << "says nothing";
+}
 
 TEST_F(OptionsFile, is_below_environment_and_command_line) {
   const auto line = read_with(
