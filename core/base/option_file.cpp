@@ -39,8 +39,8 @@ std::optional<std::string> node_text(const toml::node& node) {
   return text;
 }
 
-/// toml++ reads a folder or an endless device as an empty file, waits for ever for who writes a pipe
-/// (which one process alone could read), and does not say why it cannot open a file.
+/// toml++ reads a folder or an endless device as an empty file, waits for ever for who writes a
+/// pipe (which one process alone could read), and does not say why it cannot open a file.
 Status check_file(const std::string& path) {
   struct stat status {};
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
