@@ -397,4 +397,12 @@ Status send_wait(int connection) {
   return send_packet(connection, &packet, sizeof(packet));
 }
 
+Status send_exited(int connection, pid_t child, int wait_status) {
+  agent::Exited packet{};
+  packet.header = header_of(agent::MessageType::kExited, sizeof(packet));
+  packet.pid = child;
+  packet.wait_status = wait_status;
+  return send_packet(connection, &packet, sizeof(packet));
+}
+
 }  // namespace aon::launcher

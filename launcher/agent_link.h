@@ -80,4 +80,7 @@ Status send_register(int connection, const Registration& registration);
 /// Asks for a Done once the files are complete.
 Status send_wait(int connection);
 
+/// Tells the agent how a child that was registered on `connection`, which waits, has ended.
+Status send_exited(int connection, pid_t child, int wait_status);
+
 }  // namespace aon::launcher

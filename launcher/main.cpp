@@ -216,7 +216,10 @@ void register_rank(const Plan& plan, int connection, pid_t pid) {
     descriptor = connection->release();
   }
   parent->close_descriptors(descriptor);
-  const ProgramEnd end = parent->wait_for_program();
+  // Where the agent hears nothing, it may still find out by itself.
+  const ProgramEnd end = parent->wait_for_program([&](const ProgramEnd& seen) {
+    if (descriptor >= 0) (void)send_exited(descriptor, parent->child(), seen.wait_status);
+  });
   wait_for_files(plan, *parent, end, descriptor);
   end_like(end);
 }

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "core/base/file.h"
 #include "launcher/descriptors.h"
@@ -88,6 +89,31 @@ char state_of(pid_t pid) {
     if (state_of(program) != 'T' && state_of(parent) == 'T') kill(parent, SIGCONT);
   }
   _exit(0);
+}
+
+/// What has happened to a child, and was not taken yet.
+std::optional<siginfo_t> see_change() {
+  siginfo_t change{};
+  constexpr int kOptions = WEXITED | WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT;
+  if (waitid(P_ALL, 0, &change, kOptions) != 0 || change.si_pid == 0) return std::nullopt;
+  return change;
+}
+
+bool is_end(const siginfo_t& change) {
+  return change.si_code == CLD_EXITED || change.si_code == CLD_KILLED ||
+         change.si_code == CLD_DUMPED;
+}
+
+/// A child that was stopped may have ended meanwhile: that is seen the next time.
+void take_change(const siginfo_t& change) {
+  const int kind = is_end(change) ? WEXITED : WSTOPPED | WCONTINUED;
+  waitid(P_PID, static_cast<id_t>(change.si_pid), nullptr, kind | WNOHANG);
+}
+
+/// As waitpid() tells an end.
+int wait_status_of(const siginfo_t& end) {
+  if (end.si_code == CLD_EXITED) return W_EXITCODE(end.si_status & 0xff, 0);
+  return W_EXITCODE(0, end.si_status) | (end.si_code == CLD_DUMPED ? WCOREFLAG : 0);
 }
 
 bool asks_to_end(uint32_t number) {
@@ -170,8 +196,7 @@ void Parent::forward_last_words() {
   }
 }
 
-ProgramEnd Parent::wait_for_program() {
-  ProgramEnd end;
+ProgramEnd Parent::wait_for_program(const std::function<void(const ProgramEnd&)>& tell) {
   for (;;) {
     signalfd_siginfo info{};
     pollfd waiting{signal_fd_, POLLIN, 0};
@@ -183,19 +208,17 @@ ProgramEnd Parent::wait_for_program() {
       forward(info);
       continue;
     }
-    for (;;) {
-      int status = 0;
-      const pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED);
-      if (pid <= 0) break;
-      if (pid != child_) continue;  // the agent or the witness
-      if (WIFSTOPPED(status)) {
-        stop_with_program();
-      } else if (!WIFCONTINUED(status)) {
-        forward_last_words();
-        witness_.stop();
-        end.wait_status = status;
-        return end;
-      }
+    while (const std::optional<siginfo_t> change = see_change()) {
+      const bool is_programs = change->si_pid == child_;  // else the agent's or the witness's
+      const bool has_ended = is_programs && is_end(*change);
+      const ProgramEnd end{has_ended ? wait_status_of(*change) : 0};
+      if (has_ended && tell) tell(end);
+      take_change(*change);
+      if (is_programs && change->si_code == CLD_STOPPED) stop_with_program();
+      if (!has_ended) continue;
+      forward_last_words();
+      witness_.stop();
+      return end;
     }
   }
 }

@@ -47,8 +47,9 @@ class Parent {
   /// Closes every descriptor but stderr, `kept` and its own.
   void close_descriptors(int kept);
 
-  /// Passes signals on until the program ends.
-  ProgramEnd wait_for_program();
+  /// Passes signals on until the program ends. `tell` hears of that before the program is reaped:
+  /// others can still look at it.
+  ProgramEnd wait_for_program(const std::function<void(const ProgramEnd&)>& tell = {});
 
   /// Waits until `fd` is readable or hung up. False: `timeout_ms` passed or a signal asked us to
   /// end.

@@ -30,7 +30,7 @@ struct KeepMessage {
   KeepAction action;
   KeepKind kind;
   uint32_t number;  ///< of the process, or running number of the waiter or registered pid
-  int32_t pid;
+  int32_t pid;      ///< of a waiter: its child, 0 none
 };
 
 constexpr uint32_t kMaxKeptDescriptors = 3;

@@ -42,6 +42,9 @@ inline uint32_t checked_message_type(const uint8_t* bytes, size_t byte_count) {
     case MessageType::kWait:
       expected_bytes = sizeof(Wait);
       break;
+    case MessageType::kExited:
+      expected_bytes = sizeof(Exited);
+      break;
     case MessageType::kHandOver:
       expected_bytes = sizeof(HandOver);
       break;

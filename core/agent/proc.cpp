@@ -32,6 +32,7 @@ constexpr unsigned long kPidfdGetInfo = _IOWR(0xFF, 11, PidfdInfo);
 /// Fields of /proc/PID/stat behind the name, the first one being field 3.
 struct StatFields {
   char state = 0;  ///< of its first thread
+  pid_t parent = 0;
   int thread_count = 0;
   uint64_t start_time = 0;
   int exit_code = 0;
@@ -60,6 +61,7 @@ std::optional<StatFields> read_stat(pid_t pid) noexcept {
        word = ::strtok_r(nullptr, " ", &save)) {
     ++field;
     if (field == 3) fields.state = *word;
+    if (field == 4) fields.parent = std::atoi(word);
     if (field == 20) fields.thread_count = std::atoi(word);
     if (field == 22) fields.start_time = std::strtoull(word, nullptr, 10);
     if (field == 52) fields.exit_code = std::atoi(word);
@@ -67,14 +69,14 @@ std::optional<StatFields> read_stat(pid_t pid) noexcept {
   return fields;
 }
 
+}  // namespace
+
 ExitStatus decode(int wait_status) noexcept {
   ExitStatus status;
   status.signal = wait_status & 0x7f;
   status.exit_code = status.signal == 0 ? (wait_status >> 8) & 0xff : -1;
   return status;
 }
-
-}  // namespace
 
 int open_pidfd(pid_t pid) noexcept { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
 
@@ -110,6 +112,11 @@ uint64_t cpu_time_ns(pid_t pid) noexcept {
 uint64_t start_time_ticks(pid_t pid) noexcept {
   const auto stat = read_stat(pid);
   return stat ? stat->start_time : 0;
+}
+
+pid_t parent_of(pid_t pid) noexcept {
+  const auto stat = read_stat(pid);
+  return stat ? stat->parent : 0;
 }
 
 bool is_running(pid_t pid, uint64_t start_time_ticks) noexcept {

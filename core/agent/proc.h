@@ -15,6 +15,9 @@ struct ExitStatus {
   int signal = 0;
 };
 
+/// What a wait status (waitpid()) of an ended process says.
+ExitStatus decode(int wait_status) noexcept;
+
 /// Opens a pidfd of `pid`; -1 when it is gone.
 int open_pidfd(pid_t pid) noexcept;
 /// True when the process behind `pidfd` has ended.
@@ -31,6 +34,8 @@ std::optional<ExitStatus> exit_status(int pidfd, pid_t pid, uint64_t start_time_
 uint64_t cpu_time_ns(pid_t pid) noexcept;
 /// Field 22 of /proc/PID/stat; 0 unknown.
 uint64_t start_time_ticks(pid_t pid) noexcept;
+/// Parent of a process, or of its zombie; 0 unknown.
+pid_t parent_of(pid_t pid) noexcept;
 /// True while the process that began at `start_time_ticks` has `pid` and a thread that runs: not of
 /// a zombie, which waits for its parent.
 bool is_running(pid_t pid, uint64_t start_time_ticks) noexcept;

@@ -14,6 +14,8 @@
 ///     Register(pid of the rank) ---------> watches it with a pidfd; the launch is over when no
 ///                                          registered pid and no connection is left
 ///     Wait (only the one that stays) ----> ... <-- Done when the files are complete
+///     Exited (before it reaps its child) > the child's exit status, taken once, and only from the
+///                                          parent of the pid that its connection registered
 ///
 ///     doorman (launcher/doorman.h)         agent
 ///     Register(pid of the rank) ---------> as above
@@ -57,7 +59,8 @@ enum class MessageType : uint32_t {
   kDone = 5,
   kRefused = 6,
   kHandOver = 7,
-  kLeftAlone = 8  ///< to Hello: this program is not to be recorded, not in a file either
+  kLeftAlone = 8,  ///< to Hello: this program is not to be recorded, not in a file either
+  kExited = 9
 };
 
 struct MessageHeader {
@@ -112,6 +115,12 @@ struct Register {
 };
 struct Wait {
   MessageHeader header;
+};
+/// How a child has ended, which kernels before 6.15 tell only to its parent.
+struct Exited {
+  MessageHeader header;
+  int32_t pid;
+  int32_t wait_status;  ///< as waitpid() gives it
 };
 struct HandOver {
   MessageHeader header;

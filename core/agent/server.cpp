@@ -17,8 +17,6 @@
 namespace aon::agent {
 namespace {
 
-enum EventKind : uint32_t { kListener, kProcess, kPidfd, kRegistered, kConnection, kSignal, kBell };
-
 constexpr uint64_t kMs = 1'000'000;
 constexpr uint64_t kStatusWaitNs = 200 * kMs;     ///< for somebody to reap it, or for an exec
 constexpr uint64_t kDrainWaitNs = 60'000 * kMs;   ///< for room in staging: the disk hangs
@@ -63,7 +61,10 @@ void Server::adopt(std::vector<Kept> kept) {
   for (Kept& one : kept) {
     std::vector<UniqueFd> copies = std::move(one.descriptors);
     const uint32_t number = one.message.number;
-    if (one.message.kind == KeepKind::kWaiter) continue;  // the keeper answers it
+    if (one.message.kind == KeepKind::kWaiter) {
+      adopt_waiter(number, std::move(copies[0]), one.message.pid);
+      continue;
+    }
     if (one.message.kind == KeepKind::kRegistered) {
       add_registered(number, std::move(copies[0]));
       continue;
@@ -97,6 +98,15 @@ void Server::adopt(std::vector<Kept> kept) {
   polled_.adopt(state_->header(), registered_);
 }
 
+/// The keeper answers it; here it only may tell how its child has ended.
+void Server::adopt_waiter(uint32_t id, UniqueFd fd, int32_t child) {
+  Connection& connection = connections_[id];
+  connection.fd = std::move(fd);
+  connection.is_waiter = true;
+  note_child(connection, child);
+  watch(connection.fd.get(), kConnection, id, EPOLLIN | EPOLLRDHUP);
+}
+
 void Server::poll(uint64_t timeout_ns) {
   epoll_event events[64];
   const int count = wait_for_events(epoll_.get(), events, timeout_ns);
@@ -111,120 +121,6 @@ void Server::poll(uint64_t timeout_ns) {
     if (kind == kConnection) receive(number);
     if (kind == kSignal) has_signal_ = true;
   }
-}
-
-void Server::accept_all() {
-  for (;;) {
-    UniqueFd fd(::accept4(listen_fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!fd) return;
-    add_connection(std::move(fd));
-  }
-}
-
-/// One that was accepted, here or by somebody who handed it over.
-void Server::add_connection(UniqueFd fd) {
-  ucred peer{};
-  socklen_t bytes = sizeof(peer);
-  if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 ||
-      peer.uid != ::geteuid()) {
-    AON_LOG_WARNING("refused a connection of uid %u", peer.uid);
-    return;
-  }
-  const uint32_t id = state_->header().connection_count.fetch_add(1, std::memory_order_relaxed);
-  last_event_ns_ = monotonic_ns();
-  Connection& connection = connections_[id];
-  connection.fd = std::move(fd);
-  connection.since_ns = last_event_ns_;
-  watch(connection.fd.get(), kConnection, id, EPOLLIN | EPOLLRDHUP);
-  receive(id);
-}
-
-void Server::receive(uint32_t id) {
-  for (;;) {
-    const auto it = connections_.find(id);
-    if (it == connections_.end()) return;
-    alignas(8) uint8_t bytes[kMaxMessageBytes];
-    std::vector<UniqueFd> descriptors;
-    const ssize_t got = receive_packet(it->second.fd.get(), bytes, &descriptors, MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-    const auto byte_count = static_cast<size_t>(got > 0 ? got : 0);
-    if (checked_message_type(bytes, byte_count) == static_cast<uint32_t>(MessageType::kHandOver) &&
-        descriptors.size() == 1) {
-      add_connection(std::move(descriptors[0]));
-      continue;
-    }
-    if (got > 0 && handle(id, it->second, bytes, byte_count)) continue;
-    // A hang-up, or not our protocol. An aon-run that exec()s its program hangs up here.
-    if (connections_.count(id) != 0 && it->second.is_waiter) keeper_->drop(KeepKind::kWaiter, id);
-    connections_.erase(id);
-    return;
-  }
-}
-
-bool Server::handle(uint32_t id, Connection& connection, const uint8_t* bytes, size_t byte_count) {
-  const auto type = static_cast<MessageType>(checked_message_type(bytes, byte_count));
-  if (type == MessageType::kHello) {
-    Hello hello{};
-    return read_message(bytes, byte_count, &hello) && attach(id, connection, hello);
-  }
-  if (type == MessageType::kRegister) {
-    Register message{};
-    if (!read_message(bytes, byte_count, &message)) return false;
-    register_pid(message);
-    return true;
-  }
-  if (type == MessageType::kWait) {
-    connection.is_waiter = true;
-    const int fd = connection.fd.get();
-    return keeper_->keep(KeepKind::kWaiter, id, 0, {&fd, 1});
-  }
-  return false;
-}
-
-/// A program that died in our own code before. True: it was told so.
-bool Server::is_left_alone(const Connection& connection, const Hello& hello) {
-  const std::string program(hello.program, strnlen(hello.program, sizeof(hello.program) - 1));
-  if (std::find(left_alone_.begin(), left_alone_.end(), program) == left_alone_.end()) return false;
-  const MessageHeader answer{kProtocolMagic, kProtocolVersion, MessageType::kLeftAlone,
-                             sizeof(MessageHeader)};
-  send_struct(connection.fd.get(), answer);
-  listener_->program_left_alone(program);
-  return true;
-}
-
-bool Server::attach(uint32_t id, Connection& connection, const Hello& hello) {
-  ucred peer{};
-  socklen_t peer_bytes = sizeof(peer);
-  ::getsockopt(connection.fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes);
-  if (hello.clock_is_tsc > 1 || is_left_alone(connection, hello)) return false;
-  const int32_t pid = peer.pid != 0 ? peer.pid : hello.pid;
-  uint32_t cell = find_followed(pid, hello.start_time_ticks);
-  if (cell != kNoCell) {
-    if (!take_over(cell, std::move(connection.fd), hello)) return false;
-  } else {
-    end_earlier_images(pid);
-    Newcomer newcomer{pid,           hello.rank, hello.world_size, hello.start_time_ticks,
-                      hello.program, false};
-    newcomer.is_in_init = is_mpi_init(hello.begun);
-    if (!add_process(newcomer, std::move(connection.fd), UniqueFd(proc::open_pidfd(pid)), &cell))
-      return false;
-  }
-  connections_.erase(id);
-  // Who hung up before the answer has given up on us, or died: nobody knows where it is.
-  if (!proc::has_hung_up(processes_.at(cell).connection.get()))
-    drainer_->show_call(cell, hello.begun);
-  welcome(cell);
-  return true;
-}
-
-/// It goes on with a file of its own, at once.
-bool Server::refuse(const Newcomer& newcomer, int connection, const Error& reason) {
-  AON_LOG_WARNING("pid %d: %s", newcomer.pid, reason.message.c_str());
-  const MessageHeader refused{kProtocolMagic, kProtocolVersion, MessageType::kRefused,
-                              sizeof(refused)};
-  if (!newcomer.is_followed) send_struct(connection, refused);
-  listener_->process_refused(reason);
-  return false;
 }
 
 /// Gives the newcomer a ring and the keeper its descriptors. False: refused.
@@ -271,18 +167,6 @@ void Server::watch_connection(const Process& process) {
   const int connection = process.connection.get();
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, connection, &event) != 0)
     watch(connection, kProcess, process.cell, EPOLLIN | EPOLLRDHUP);
-}
-
-void Server::welcome(uint32_t cell) {
-  const RingGeometry geometry = drainer_->geometry(cell);
-  Welcome welcome{};
-  welcome.header = {kProtocolMagic, kProtocolVersion, MessageType::kWelcome, sizeof(Welcome)};
-  welcome.process = state_->process(cell).process;
-  welcome.slot_count = geometry.slot_count;
-  welcome.chunk_count = geometry.chunk_count;
-  welcome.total_bytes = geometry.total_bytes;
-  const int descriptors[] = {drainer_->ring_fd(cell), bell_fd_};
-  send_struct(processes_.at(cell).connection.get(), welcome, descriptors);
 }
 
 /// A registered program as a process without a connection: its pidfd stands in for one.
@@ -410,15 +294,21 @@ void Server::end_process(uint32_t cell_index) {
 
 bool Server::find_status(Process& process, uint64_t now_ns) {
   ProcessCell& cell = state_->process(process.cell);
-  if (process.pidfd && proc::has_ended(process.pidfd.get())) {
-    const auto status = proc::exit_status(process.pidfd.get(), cell.pid, cell.start_time_ticks);
-    if (status) {
-      cell.exit_code = status->exit_code;
-      cell.exit_signal = status->signal;
-      return true;
-    }
-  }
-  return now_ns - process.ended_ns > kStatusWaitNs;  // exec(), or nobody knows
+  std::optional<proc::ExitStatus> status;
+  if (process.pidfd && proc::has_ended(process.pidfd.get()))
+    status = proc::exit_status(process.pidfd.get(), cell.pid, cell.start_time_ticks);
+  if (!status) status = told_exit(cell);
+  if (!status) return now_ns - process.ended_ns > kStatusWaitNs;  // exec(), or nobody knows
+  cell.exit_code = status->exit_code;
+  cell.exit_signal = status->signal;
+  return true;
+}
+
+std::optional<proc::ExitStatus> Server::told_exit(const ProcessCell& cell) const {
+  const auto told = std::find_if(told_exits_.begin(), told_exits_.end(), [&](const auto& one) {
+    return one.pid == cell.pid && one.start_time_ticks == cell.start_time_ticks;
+  });
+  return told != told_exits_.end() ? std::optional(told->status) : std::nullopt;
 }
 
 /// True when it is kDrained since now.

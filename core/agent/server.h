@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,15 @@ class Server {
   bool has_live_processes() const noexcept { return !processes_.empty(); }
 
  private:
+  enum EventKind : uint32_t {
+    kListener,
+    kProcess,
+    kPidfd,
+    kRegistered,
+    kConnection,
+    kSignal,
+    kBell
+  };
   struct Process {
     uint32_t cell;
     UniqueFd connection;
@@ -98,6 +108,15 @@ class Server {
     UniqueFd fd;
     bool is_waiter = false;
     uint64_t since_ns = 0;
+    int32_t registered_pid = 0;
+    int32_t child_pid = 0;  ///< whose end a waiter may tell, once; 0 none
+    uint64_t child_start_ticks = 0;
+  };
+  /// What a parent said of its child.
+  struct ToldExit {
+    int32_t pid;
+    uint64_t start_time_ticks;
+    proc::ExitStatus status;
   };
 
   void watch(int fd, uint32_t kind, uint32_t number, uint32_t events);
@@ -105,6 +124,10 @@ class Server {
   void add_connection(UniqueFd fd);
   void receive(uint32_t id);
   bool handle(uint32_t id, Connection& connection, const uint8_t* bytes, size_t byte_count);
+  void note_child(Connection& connection, int32_t pid);
+  bool take_exit(Connection& connection, const Exited& message);
+  std::optional<proc::ExitStatus> told_exit(const ProcessCell& cell) const;
+  void adopt_waiter(uint32_t id, UniqueFd fd, int32_t child);
   bool is_left_alone(const Connection& connection, const Hello& hello);
   bool attach(uint32_t id, Connection& connection, const Hello& hello);
   bool refuse(const Newcomer& newcomer, int connection, const Error& reason);
@@ -137,6 +160,7 @@ class Server {
   std::map<uint32_t, Connection> connections_;  ///< not (yet) of a process
   std::map<uint32_t, UniqueFd> registered_;     ///< live ones, by index in the state
   PolledPids polled_;                           ///< registered, too
+  std::vector<ToldExit> told_exits_;            ///< one of a waiter
   uint64_t last_event_ns_ = 0;
   uint64_t first_ns_ = 0;
   bool has_signal_ = false;

@@ -31,6 +31,7 @@ std::vector<Bytes> seeds() {
   return {message_of<agent::Hello>(agent::MessageType::kHello),
           message_of<agent::Register>(agent::MessageType::kRegister),
           message_of<agent::Wait>(agent::MessageType::kWait),
+          message_of<agent::Exited>(agent::MessageType::kExited),
           message_of<agent::HandOver>(agent::MessageType::kHandOver),
           message_of<agent::Done>(agent::MessageType::kDone)};
 }
@@ -48,6 +49,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
       break;
     case agent::MessageType::kWait:
       fuzz::check_message<agent::Wait>(data, bytes);
+      break;
+    case agent::MessageType::kExited:
+      fuzz::check_message<agent::Exited>(data, bytes);
       break;
     case agent::MessageType::kHandOver:
       fuzz::check_message<agent::HandOver>(data, bytes);

@@ -13,6 +13,7 @@
 //   worker forks DIR N          N children, every second one execs; ten MPI_Sendrecv between them
 //   worker exit DIR CODE        leaves with CODE after MPI_Finalize
 //   worker leave DIR CODE       leaves with CODE without MPI_Finalize
+//   worker die DIR SIGNAL       dies by SIGNAL
 //   worker descriptors DIR 0    prints which descriptors are open
 //   worker early DIR N          N times MPI_Get_version, without MPI_Init: it is the rank that its
 //                               launcher's variables say, under any launcher
@@ -20,6 +21,7 @@
 #include <fcntl.h>
 #include <mpi.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -166,6 +168,7 @@ int main(int argc, char** argv) {
   if (strcmp(mode, "busy") == 0) busy(number);
   if (strcmp(mode, "forks") == 0) forks((int)number);
   if (strcmp(mode, "descriptors") == 0) descriptors();
+  if (strcmp(mode, "die") == 0) raise((int)number);
   if (strcmp(mode, "leave") == 0) _exit((int)number);
   MPI_Finalize();
   printf("rank %d made %llu calls\n", rank, (unsigned long long)*count);

@@ -118,6 +118,26 @@ TEST_F(ParentOfRank, exits_as_the_program_does) {
   }
 }
 
+TEST_F(ParentOfRank, tells_the_end_while_the_program_is_a_zombie) {
+  for (const auto& [script, wait_status] :
+       {std::pair("exit 3", W_EXITCODE(3, 0)), {"kill -KILL $$", W_EXITCODE(0, SIGKILL)}}) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      auto parent = Parent::start({"sh", "-c", script});
+      if (!parent) _exit(99);
+      bool is_told = false;
+      const ProgramEnd end = parent->wait_for_program([&](const ProgramEnd& seen) {
+        siginfo_t zombie{};
+        waitid(P_PID, static_cast<id_t>(parent->child()), &zombie, WEXITED | WNOHANG | WNOWAIT);
+        is_told = zombie.si_pid == parent->child() && seen.wait_status == wait_status;
+      });
+      const bool is_reaped = waitpid(parent->child(), nullptr, WNOHANG) < 0;
+      _exit(is_told && is_reaped && end.wait_status == wait_status ? 0 : 98);
+    }
+    EXPECT_EQ(status_of(pid), 0) << script;
+  }
+}
+
 TEST_F(ParentOfRank, dies_by_the_signal_of_the_program) {
   for (const int number : {SIGKILL, SIGSEGV, SIGABRT, SIGTERM, SIGUSR1}) {
     const int status = status_of(start("kill -" + std::to_string(number) + " $$"));

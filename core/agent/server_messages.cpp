@@ -1,0 +1,173 @@
+// What comes to the agent's socket: who connects, and what is said there.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "core/agent/message_check.h"
+#include "core/agent/server.h"
+#include "core/agent/timing.h"
+#include "core/base/log.h"
+
+namespace aon::agent {
+namespace {
+
+ucred peer_of(int connection) {
+  ucred peer{};
+  socklen_t bytes = sizeof(peer);
+  if (::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0)
+    return {0, static_cast<uid_t>(-1), static_cast<gid_t>(-1)};
+  return peer;
+}
+
+}  // namespace
+
+void Server::accept_all() {
+  for (;;) {
+    UniqueFd fd(::accept4(listen_fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!fd) return;
+    add_connection(std::move(fd));
+  }
+}
+
+/// One that was accepted, here or by somebody who handed it over.
+void Server::add_connection(UniqueFd fd) {
+  const ucred peer = peer_of(fd.get());
+  if (peer.uid != ::geteuid()) {
+    AON_LOG_WARNING("refused a connection of uid %u", peer.uid);
+    return;
+  }
+  const uint32_t id = state_->header().connection_count.fetch_add(1, std::memory_order_relaxed);
+  last_event_ns_ = monotonic_ns();
+  Connection& connection = connections_[id];
+  connection.fd = std::move(fd);
+  connection.since_ns = last_event_ns_;
+  watch(connection.fd.get(), kConnection, id, EPOLLIN | EPOLLRDHUP);
+  receive(id);
+}
+
+void Server::receive(uint32_t id) {
+  for (;;) {
+    const auto it = connections_.find(id);
+    if (it == connections_.end()) return;
+    alignas(8) uint8_t bytes[kMaxMessageBytes];
+    std::vector<UniqueFd> descriptors;
+    const ssize_t got = receive_packet(it->second.fd.get(), bytes, &descriptors, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    const auto byte_count = static_cast<size_t>(got > 0 ? got : 0);
+    if (checked_message_type(bytes, byte_count) == static_cast<uint32_t>(MessageType::kHandOver) &&
+        descriptors.size() == 1) {
+      add_connection(std::move(descriptors[0]));
+      continue;
+    }
+    if (got > 0 && handle(id, it->second, bytes, byte_count)) continue;
+    // A hang-up, or not our protocol. An aon-run that exec()s its program hangs up here.
+    if (connections_.count(id) != 0 && it->second.is_waiter) keeper_->drop(KeepKind::kWaiter, id);
+    connections_.erase(id);
+    return;
+  }
+}
+
+bool Server::handle(uint32_t id, Connection& connection, const uint8_t* bytes, size_t byte_count) {
+  const auto type = static_cast<MessageType>(checked_message_type(bytes, byte_count));
+  if (type == MessageType::kHello) {
+    Hello hello{};
+    return read_message(bytes, byte_count, &hello) && attach(id, connection, hello);
+  }
+  if (type == MessageType::kRegister) {
+    Register message{};
+    if (!read_message(bytes, byte_count, &message)) return false;
+    register_pid(message);
+    connection.registered_pid = message.pid;
+    return true;
+  }
+  if (type == MessageType::kWait) {
+    connection.is_waiter = true;
+    note_child(connection, connection.registered_pid);
+    const int fd = connection.fd.get();
+    return keeper_->keep(KeepKind::kWaiter, id, connection.child_pid, {&fd, 1});
+  }
+  if (type == MessageType::kExited) {
+    Exited message{};
+    return read_message(bytes, byte_count, &message) && take_exit(connection, message);
+  }
+  return false;
+}
+
+/// Of a program that took the place of its aon-run, this peer is no parent: another reaps it.
+void Server::note_child(Connection& connection, int32_t pid) {
+  const int32_t peer = peer_of(connection.fd.get()).pid;
+  const bool is_child = pid > 0 && peer > 0 && proc::parent_of(pid) == peer;
+  connection.child_pid = is_child ? pid : 0;
+  connection.child_start_ticks = is_child ? proc::start_time_ticks(pid) : 0;
+}
+
+bool Server::take_exit(Connection& connection, const Exited& message) {
+  if (connection.child_pid == 0 || message.pid != connection.child_pid ||
+      told_exits_.size() >= kMaxRegistered)
+    return false;
+  told_exits_.push_back(
+      {message.pid, connection.child_start_ticks, proc::decode(message.wait_status)});
+  connection.child_pid = 0;
+  return true;
+}
+
+/// A program that died in our own code before. True: it was told so.
+bool Server::is_left_alone(const Connection& connection, const Hello& hello) {
+  const std::string program(hello.program, strnlen(hello.program, sizeof(hello.program) - 1));
+  if (std::find(left_alone_.begin(), left_alone_.end(), program) == left_alone_.end()) return false;
+  const MessageHeader answer{kProtocolMagic, kProtocolVersion, MessageType::kLeftAlone,
+                             sizeof(MessageHeader)};
+  send_struct(connection.fd.get(), answer);
+  listener_->program_left_alone(program);
+  return true;
+}
+
+bool Server::attach(uint32_t id, Connection& connection, const Hello& hello) {
+  if (hello.clock_is_tsc > 1 || is_left_alone(connection, hello)) return false;
+  const ucred peer = peer_of(connection.fd.get());
+  const int32_t pid = peer.pid != 0 ? peer.pid : hello.pid;
+  uint32_t cell = find_followed(pid, hello.start_time_ticks);
+  if (cell != kNoCell) {
+    if (!take_over(cell, std::move(connection.fd), hello)) return false;
+  } else {
+    end_earlier_images(pid);
+    Newcomer newcomer{pid,           hello.rank, hello.world_size, hello.start_time_ticks,
+                      hello.program, false};
+    newcomer.is_in_init = is_mpi_init(hello.begun);
+    if (!add_process(newcomer, std::move(connection.fd), UniqueFd(proc::open_pidfd(pid)), &cell))
+      return false;
+  }
+  connections_.erase(id);
+  // Who hung up before the answer has given up on us, or died: nobody knows where it is.
+  if (!proc::has_hung_up(processes_.at(cell).connection.get()))
+    drainer_->show_call(cell, hello.begun);
+  welcome(cell);
+  return true;
+}
+
+/// It goes on with a file of its own, at once.
+bool Server::refuse(const Newcomer& newcomer, int connection, const Error& reason) {
+  AON_LOG_WARNING("pid %d: %s", newcomer.pid, reason.message.c_str());
+  const MessageHeader refused{kProtocolMagic, kProtocolVersion, MessageType::kRefused,
+                              sizeof(refused)};
+  if (!newcomer.is_followed) send_struct(connection, refused);
+  listener_->process_refused(reason);
+  return false;
+}
+
+void Server::welcome(uint32_t cell) {
+  const RingGeometry geometry = drainer_->geometry(cell);
+  Welcome welcome{};
+  welcome.header = {kProtocolMagic, kProtocolVersion, MessageType::kWelcome, sizeof(Welcome)};
+  welcome.process = state_->process(cell).process;
+  welcome.slot_count = geometry.slot_count;
+  welcome.chunk_count = geometry.chunk_count;
+  welcome.total_bytes = geometry.total_bytes;
+  const int descriptors[] = {drainer_->ring_fd(cell), bell_fd_};
+  send_struct(processes_.at(cell).connection.get(), welcome, descriptors);
+}
+
+}  // namespace aon::agent

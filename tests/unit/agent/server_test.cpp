@@ -1,0 +1,215 @@
+// Who may tell the agent how a process has ended, where the kernel does not.
+#include "core/agent/server.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <functional>
+#include <optional>
+
+#include "core/agent/staging.h"
+#include "core/agent/timing.h"
+#include "core/base/packet.h"
+#include "tests/old_kernel.h"
+
+namespace aon::agent {
+namespace {
+
+constexpr uint64_t kStagingBytes = 32 * 4096;
+constexpr uint64_t kPassNs = 10'000'000;
+constexpr int kPasses = 500;
+constexpr int kUnknown = 99;
+
+class Nobody : public ProcessListener {
+ public:
+  void process_started(uint32_t /*process*/, int32_t /*pid*/, int32_t /*rank*/) override {}
+  void process_ended(uint32_t /*process*/, std::vector<int32_t> /*tids*/) override {}
+};
+
+template <class T>
+T message_of(MessageType type) {
+  T message{};
+  message.header = {kProtocolMagic, kProtocolVersion, type, sizeof(T)};
+  return message;
+}
+
+/// An agent that takes registered programs as processes, in a process of its own.
+class Agent {
+ public:
+  Agent() {
+    int pair[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) ::_exit(90);
+    ::close(pair[0]);  // the keeper is gone
+    keeper_.emplace(UniqueFd(pair[1]));
+    address_.sun_family = AF_UNIX;  // of no file
+    std::snprintf(address_.sun_path + 1, sizeof(address_.sun_path) - 1, "aon-%d", ::getpid());
+    listener_.reset(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (::bind(listener_.get(), address(), sizeof(address_)) != 0) ::_exit(91);
+    if (::listen(listener_.get(), 8) != 0) ::_exit(92);
+    const DrainSettings settings{8u << 20, 16u << 20, false, 0};
+    drainer_.emplace(settings, &state_, &staging_, &tail_, &inbox_, &modes_);
+    server_.emplace(listener_.get(), &state_, &*drainer_, &*keeper_, &nobody_, true);
+  }
+
+  UniqueFd connect() const {
+    UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    if (::connect(fd.get(), address(), sizeof(address_)) != 0) ::_exit(93);
+    return fd;
+  }
+  void poll() { server_->poll(0); }
+  /// Exit code that the first process has in the end, or kUnknown.
+  int exit_code() {
+    ProcessCell& cell = state_.process(0);
+    for (int i = 0; i < kPasses; ++i) {
+      server_->poll(kPassNs);
+      server_->advance(monotonic_ns());
+      if (cell.phase.load() < static_cast<uint32_t>(ProcessPhase::kDrained)) continue;
+      return cell.exit_code >= 0 ? cell.exit_code : kUnknown;
+    }
+    return 94;
+  }
+
+ private:
+  const sockaddr* address() const { return reinterpret_cast<const sockaddr*>(&address_); }
+
+  sockaddr_un address_{};
+  UniqueFd listener_;
+  UniqueFd state_fd_ = State::create().value();
+  State state_ = State::map(state_fd_.get()).value();
+  UniqueFd staging_fd_ = Staging::create(kStagingBytes).value();
+  Staging staging_ = Staging::map(staging_fd_.get(), kStagingBytes).value();
+  std::atomic<uint64_t> tail_{0};
+  Inbox inbox_;
+  ModeTable modes_;
+  Nobody nobody_;
+  std::optional<KeeperLink> keeper_;
+  std::optional<Drainer> drainer_;
+  std::optional<Server> server_;
+};
+
+pid_t start_sleeper() {
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  ::pause();
+  ::_exit(0);
+}
+
+void reap(pid_t pid) {
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+}
+
+void wait_for(int connection, pid_t pid) {
+  auto registration = message_of<Register>(MessageType::kRegister);
+  registration.pid = pid;
+  send_struct(connection, registration);
+  send_struct(connection, message_of<Wait>(MessageType::kWait));
+}
+
+void tell(int connection, pid_t pid, int exit_code) {
+  auto exited = message_of<Exited>(MessageType::kExited);
+  exited.pid = pid;
+  exited.wait_status = W_EXITCODE(exit_code, 0);
+  send_struct(connection, exited);
+}
+
+/// What `scene` returns on a kernel that tells nobody but the parent how a process has ended.
+int on_old_kernel(const std::function<int(Agent&)>& scene) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    if (become_old_kernel() != 0) ::_exit(95);
+    Agent agent;
+    ::_exit(scene(agent));
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(Server, hears_from_a_parent_how_its_child_has_ended) {
+  const int code = on_old_kernel([](Agent& agent) {
+    const pid_t child = start_sleeper();
+    const UniqueFd parent = agent.connect();
+    wait_for(parent.get(), child);
+    agent.poll();
+    tell(parent.get(), child, 3);
+    reap(child);
+    return agent.exit_code();
+  });
+  EXPECT_EQ(code, 3);
+}
+
+TEST(Server, hears_it_of_a_parent_that_has_gone) {
+  const int code = on_old_kernel([](Agent& agent) {
+    const pid_t child = start_sleeper();
+    UniqueFd parent = agent.connect();
+    wait_for(parent.get(), child);
+    agent.poll();
+    reap(child);
+    tell(parent.get(), child, 3);
+    parent.reset();
+    return agent.exit_code();
+  });
+  EXPECT_EQ(code, 3);
+}
+
+TEST(Server, believes_nobody_else) {
+  const int code = on_old_kernel([](Agent& agent) {
+    const pid_t child = start_sleeper();
+    const pid_t stranger = ::fork();
+    if (stranger == 0) {
+      const UniqueFd fd = agent.connect();
+      wait_for(fd.get(), child);
+      tell(fd.get(), child, 3);
+      ::pause();
+    }
+    ::usleep(100'000);
+    agent.poll();
+    reap(child);
+    reap(stranger);
+    return agent.exit_code();
+  });
+  EXPECT_EQ(code, kUnknown);
+}
+
+TEST(Server, believes_a_parent_of_no_other_process) {
+  const int code = on_old_kernel([](Agent& agent) {
+    const pid_t child = start_sleeper();
+    const pid_t other = start_sleeper();
+    const UniqueFd parent = agent.connect();
+    wait_for(parent.get(), child);
+    agent.poll();
+    const UniqueFd of_other = agent.connect();
+    wait_for(of_other.get(), other);
+    agent.poll();
+    tell(of_other.get(), child, 3);
+    reap(child);
+    const int result = agent.exit_code();
+    reap(other);
+    return result;
+  });
+  EXPECT_EQ(code, kUnknown);
+}
+
+TEST(Server, takes_what_a_parent_says_only_when_it_waits) {
+  const int code = on_old_kernel([](Agent& agent) {
+    const pid_t child = start_sleeper();
+    const UniqueFd parent = agent.connect();
+    auto registration = message_of<Register>(MessageType::kRegister);
+    registration.pid = child;
+    send_struct(parent.get(), registration);
+    tell(parent.get(), child, 3);
+    agent.poll();
+    reap(child);
+    return agent.exit_code();
+  });
+  EXPECT_EQ(code, kUnknown);
+}
+
+}  // namespace
+}  // namespace aon::agent
