@@ -34,6 +34,7 @@ namespace {
 constexpr int kMaxFruitlessStarts = 100;  ///< workers in a row that died without doing anything
 constexpr int kFirstPauseAfter = 8;       ///< such workers
 constexpr int kPauseMs = 50;
+constexpr int kLongestPauseMs = 1000;     ///< when not even a worker can be made
 constexpr uint64_t kWorkerSilentNs = 30'000'000'000;
 constexpr int kUnsettledMs = 200;  ///< until it is known where the spool goes
 constexpr int kGuestStepMs = 500;
@@ -48,7 +49,8 @@ class Keeper {
   int run();
 
  private:
-  pid_t start_worker();
+  Result<pid_t> start_worker();
+  Status pause_after_failure(const Error& error, int failed_count);
   /// Grows with every commit and every drained record.
   uint64_t work_done() const noexcept {
     return state_.commit() + state_.header().staging_head.load(std::memory_order_relaxed);
@@ -164,19 +166,20 @@ void Keeper::keep_lease() {
   state_.header().has_lease.store(1, std::memory_order_release);  // pairs with agent:lease
 }
 
-pid_t Keeper::start_worker() {
+Result<pid_t> Keeper::start_worker() {
   int pair[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
-    AON_LOG_ERROR("no sockets for a worker: %s", strerror(errno));
-    return -1;
-  }
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+    return Error{Code::kUnavailable, std::string("no sockets for a worker: ") + strerror(errno)};
   UniqueFd ours(pair[0]);
   UniqueFd theirs(pair[1]);
   ++state_.header().worker_count;
   state_.header().worker_turn_ns.store(0, std::memory_order_relaxed);
   const pid_t pid = ::fork();
+  if (pid < 0) {
+    --state_.header().worker_count;
+    return Error{Code::kUnavailable, std::string("cannot fork a worker: ") + strerror(errno)};
+  }
   if (pid != 0) {
-    if (pid < 0) AON_LOG_ERROR("cannot fork a worker: %s", strerror(errno));
     link_ = std::move(ours);
     return pid;
   }
@@ -184,9 +187,11 @@ pid_t Keeper::start_worker() {
   link_.reset();
   lock_.reset();
   lease_.forget();
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  // A SIGTERM that we pass on may come before the worker looks for one.
+  sigset_t later;
+  sigemptyset(&later);
+  sigaddset(&later, SIGTERM);
+  ::sigprocmask(SIG_SETMASK, &later, nullptr);
   WorkerInputs inputs{&config_,       listener_.get(), state_fd_.get(),   staging_fd_.get(),
                       bell_fd_.get(), folder_.get(),   std::move(theirs), &kept_};
   ::_exit(run_worker(std::move(inputs)));
@@ -268,21 +273,35 @@ bool Keeper::serve_worker(pid_t worker, int* exit_code) {
   }
 }
 
+/// What there is of processes and records waits here and in the rings, until there is a process or
+/// descriptor more; signals wait, too, for the worker that they are passed on to.
+/// Errors: there was no worker yet: nobody should wait for one.
+Status Keeper::pause_after_failure(const Error& error, int failed_count) {
+  if (failed_count == 1) AON_LOG_ERROR("%s", error.message.c_str());
+  if (state_.header().worker_count == 0) return error;
+  ::usleep(1000u * std::min(kPauseMs << std::min(failed_count - 1, 5), kLongestPauseMs));
+  if (!has_lease_ || is_beat_due()) keep_lease();
+  if (has_lease_) transfer_.advance();
+  return {};
+}
+
 int Keeper::run() {
   int fruitless = 0;
+  int failed_count = 0;  ///< starts in a row
   int exit_code = 1;
   for (;;) {
     const uint64_t done_before = work_done();
-    const pid_t worker = start_worker();
-    if (worker < 0) return 1;
-    if (serve_worker(worker, &exit_code)) break;
+    const Result<pid_t> worker = start_worker();
+    failed_count = worker ? 0 : failed_count + 1;
+    if (!worker && !pause_after_failure(worker.error(), failed_count)) return 1;
+    if (worker && serve_worker(*worker, &exit_code)) break;
     fruitless = work_done() == done_before ? fruitless + 1 : 0;
-    AON_LOG_WARNING("worker %d was killed; starting another", worker);
+    if (worker) AON_LOG_WARNING("worker %d was killed; starting another", *worker);
     if (fruitless > kMaxFruitlessStarts) {
-      AON_LOG_ERROR("%d workers in a row were killed before they did anything", fruitless);
+      AON_LOG_ERROR("%d workers in a row did nothing before their end", fruitless);
       return 1;
     }
-    if (fruitless > kFirstPauseAfter) ::usleep(kPauseMs * 1000);
+    if (worker && fruitless > kFirstPauseAfter) ::usleep(kPauseMs * 1000);
   }
   listener_.reset();
   lock_.reset();

@@ -2,6 +2,7 @@
 import contextlib
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import subprocess
@@ -44,6 +45,24 @@ class AgentDeath(FaultCase):
         for rank in (0, 1):
             self.assert_every_call(document, rank)
             self.assertEqual({loss["reason"] for loss in document["losses"]} - {"pool full"}, set())
+
+    def test_keeper_that_can_start_no_worker_goes_on_trying(self):
+        """It has no descriptors for a while, as others have no more processes."""
+        def disturb():
+            keeper, worker = wait_until(self.keeper_and_worker, what="keeper and worker")
+            before = resource.prlimit(keeper, resource.RLIMIT_NOFILE)
+            resource.prlimit(keeper, resource.RLIMIT_NOFILE, (3, before[1]))
+            os.kill(worker, signal.SIGKILL)
+            time.sleep(1)
+            self.assertEqual(agent_pids(self.output), [keeper])
+            resource.prlimit(keeper, resource.RLIMIT_NOFILE, before)
+            wait_until(self.keeper_and_worker, what="another worker")
+
+        document = self.run_loop(disturb)
+        for rank in (0, 1):
+            self.assert_every_call(document, rank)
+        (log,) = self.output.glob("agent.*.log")
+        self.assertEqual(log.read_text().count("no sockets for a worker"), 1)
 
     def test_killed_agent_leaves_the_program_alone(self):
         def disturb():
