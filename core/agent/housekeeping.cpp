@@ -1,7 +1,6 @@
 #include "core/agent/housekeeping.h"
 
 #include <aon/nccl.h>
-#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -13,9 +12,7 @@
 #include "core/agent/proc.h"
 #include "core/agent/timing.h"
 #include "core/agent/unseen.h"
-#include "core/base/file.h"
 #include "core/base/log.h"
-#include "core/topology/machine.h"
 
 namespace aon::agent {
 namespace {
@@ -91,6 +88,7 @@ Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, Mod
                   stacks},
                  inbox, state),
       crash_watch_(config, inbox),
+      topology_file_(config, inbox),
       budget_(config.arguments.options.budget_percent),
       tick_read_ns_(0),
       events_(state, affinity::count_cpus(config.allowed_cpus)) {}
@@ -267,38 +265,10 @@ void Housekeeping::take_events() {
 
 void Housekeeping::second() {
   report_clock();
-  write_topology();
+  topology_file_.write();
   hold_budget(true);
   report_usage();
   if (stuck_ != nullptr) stuck_->work(tick_source_, monotonic_ns());
-}
-
-void Housekeeping::write_topology() {
-  if (is_topology_written_) return;
-  is_topology_written_ = true;  // or cannot be
-  report_topology_problem(config_.topology_problem);
-  const std::string path = config_.folder + "/" + spool::kTopologyFile;
-  // An earlier agent of this node may have been killed while it wrote.
-  const auto there = read_text_file(path, spool::kMaxTopologyBytes);
-  if (there && spool::topology_xml(*there)) return;
-  const auto xml = topology::machine_xml(config_.runtime_folder, config_.allowed_cpus);
-  if (!xml) {
-    report_topology_problem(xml.error().message);
-    return;
-  }
-  const std::string text = spool::topology_file(*xml);
-  auto file = open_file(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
-  if (!file || !write_all(file->get(), text.data(), text.size()))
-    AON_LOG_WARNING("cannot write %s", path.c_str());
-}
-
-void Housekeeping::report_topology_problem(const std::string& problem) {
-  if (problem.empty()) return;
-  ProviderDefinition state{};
-  state.state = ProviderState::kDegraded;
-  inbox_->define(spool::kNodeProcess, DefinitionType::kProvider, state,
-                 {"topology", problem, "lstopo --of xml FILE writes one; unset HWLOC_XMLFILE"});
-  AON_LOG_WARNING("topology: %s", problem.c_str());
 }
 
 void Housekeeping::report_clock() {

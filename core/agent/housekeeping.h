@@ -24,6 +24,7 @@
 #include "core/agent/server.h"
 #include "core/agent/state.h"
 #include "core/agent/stuck.h"
+#include "core/agent/topology_file.h"
 
 namespace aon::agent {
 
@@ -70,8 +71,6 @@ class Housekeeping : public ProcessListener {
   bool has_work() const;
   void take_events();
   void second();
-  void write_topology();
-  void report_topology_problem(const std::string& problem);
   void report_clock();
   ProcessCell& process_cell(uint32_t process) const;
   void read_ranks_cpu(uint64_t now_ns, bool are_all_due);
@@ -100,10 +99,10 @@ class Housekeeping : public ProcessListener {
   std::unique_ptr<service::PageReader> service_;  ///< of the node; null: none
   NodeHost providers_;
   CrashWatch crash_watch_;
+  TopologyFile topology_file_;
   Budget budget_;
   double tick_read_ns_;  ///< what reading the clock costs here
   std::map<uint32_t, Load> loads_;
-  bool is_topology_written_ = false;
   std::map<uint32_t, NodeHost::Cost> provider_costs_;  ///< at the last second
   uint64_t last_agent_cpu_ns_ = 0;
   uint64_t last_ranks_cpu_ns_ = 0;

@@ -34,7 +34,7 @@ namespace {
 constexpr int kMaxFruitlessStarts = 100;  ///< workers in a row that died without doing anything
 constexpr int kFirstPauseAfter = 8;       ///< such workers
 constexpr int kPauseMs = 50;
-constexpr int kLongestPauseMs = 1000;     ///< when not even a worker can be made
+constexpr int kLongestPauseMs = 1000;  ///< when not even a worker can be made
 constexpr uint64_t kWorkerSilentNs = 30'000'000'000;
 constexpr int kUnsettledMs = 200;  ///< until it is known where the spool goes
 constexpr int kGuestStepMs = 500;

@@ -49,6 +49,29 @@ class SmallDisk(FaultCase):
                         {"pool full", "write failed", "evicted by cap"})
 
     @needs_root
+    def test_topology_that_is_written_when_there_is_room(self):
+        place = self.mount("1m")
+        self.output = place / "job"
+        filler = place / "filler"
+        with open(filler, "wb", buffering=0) as file:
+            file.write(bytes((1 << 20) - (64 << 10)))
+            process = self.start("aon-run", "-o", self.output, *self.worker("until", 60))
+            wait_until(lambda: list(self.output.glob("spool/*")), what="the spool's folder")
+            with contextlib.suppress(OSError):
+                while True:
+                    file.write(bytes(4096))
+        self.wait_for_calls(0)
+        time.sleep(3)
+        filler.unlink()
+        wait_until(lambda: [f for f in self.output.glob("spool/*/topology.xml")
+                            if f.stat().st_size > 0], what="topology.xml")
+        (self.counts / "end").touch()
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, err)
+        (node,) = self.finish()["nodes"]
+        self.assertEqual(node["providers"]["topology"]["state"], "on", "it was told meanwhile")
+
+    @needs_root
     def test_last_of_the_disk_is_left_to_the_application(self):
         """5 % of 64 MiB are 3.2 MiB, beyond which others have left 1 MiB."""
         place = self.mount("64m")
