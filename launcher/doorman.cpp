@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "core/base/account.h"
+#include "core/base/descriptors.h"
 #include "core/base/file.h"
 #include "core/base/packet.h"
 #include "core/provider/names.h"
@@ -176,7 +177,11 @@ class Doorman {
   void accept_all() {
     while (callers_.size() < kMaxTasks) {
       UniqueFd fd(accept4(link_.listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (!fd) return;
+      if (!fd) {
+        if ((errno == EMFILE || errno == ENFILE) && spare_.send_one_away(link_.listener.get()))
+          continue;
+        return;
+      }
       ucred peer{};
       socklen_t bytes = sizeof(peer);
       if (getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
@@ -229,6 +234,7 @@ class Doorman {
 
   AgentLink link_;
   const Installation& files_;
+  SpareDescriptor spare_;
   std::vector<UniqueFd> tasks_;  ///< pidfds
   std::vector<Caller> callers_;
 };

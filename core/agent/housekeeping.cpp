@@ -160,7 +160,9 @@ void Housekeeping::process_refused(const Error& reason) {
 void Housekeeping::tell_refusal(const Error& reason) {
   ProviderDefinition state{};
   state.state = ProviderState::kDegraded;
-  const char* remedy = reason.code == Code::kUnavailable ? "aon-run --node-memory SIZE" : "";
+  const char* remedy = reason.code == Code::kUnavailable ? "aon-run --node-memory SIZE"
+                       : reason.code == Code::kBusy      ? "ulimit -n 65536"
+                                                         : "";
   inbox_->define(spool::kNodeProcess, DefinitionType::kProvider, state,
                  {"memory", reason.message, remedy});
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "core/base/descriptors.h"
 #include "core/base/log.h"
 #include "core/spool/block_reader.h"
 #include "core/spool/block_writer.h"
@@ -181,6 +182,7 @@ int Segments::open_current(const OwnerKey& key, Owner& owner) {
     fd = sink_->open(name);
   }
   if (fd < 0) return -fd;
+  if (is_among_the_last(fd)) close_one_file();
   owner.fd = fd;
   owner.open_at = open_.insert(open_.end(), &owner);
   return 0;

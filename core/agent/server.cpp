@@ -24,6 +24,7 @@ constexpr uint64_t kGraceNs = 50 * kMs;           ///< after the last process
 constexpr uint64_t kExpectedWaitNs = 2000 * kMs;  ///< for ranks that were announced
 constexpr uint64_t kOrphanWaitNs = 30'000 * kMs;  ///< for the first one
 constexpr uint64_t kSilentWaitNs = 1000 * kMs;    ///< for the first word on a connection
+const Error kFewDescriptors{Code::kBusy, "few file descriptors are left to the agent"};
 const Error kNoPlace{Code::kInvalid, "too many processes of this launch on one node"};
 
 }  // namespace
@@ -56,6 +57,19 @@ void Server::use_bell(const BellWatch& bell) {
 }
 
 void Server::watch_signals(int signal_fd) { watch(signal_fd, kSignal, 0, EPOLLIN | EPOLLET); }
+
+void Server::accept_all() {
+  for (;;) {
+    UniqueFd fd(::accept4(listen_fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (fd) {
+      add_connection(std::move(fd));
+    } else if ((errno != EMFILE && errno != ENFILE) || !spare_.send_one_away(listen_fd_)) {
+      return;
+    } else {
+      listener_->process_refused(kFewDescriptors);
+    }
+  }
+}
 
 void Server::adopt(std::vector<Kept> kept) {
   for (Kept& one : kept) {
@@ -129,6 +143,9 @@ bool Server::add_process(const Newcomer& newcomer, UniqueFd connection, UniqueFd
   StateHeader& header = state_->header();
   const uint32_t index = header.process_count.load(std::memory_order_relaxed);
   if (index >= kMaxProcesses) return refuse(newcomer, connection.get(), kNoPlace);
+  // The last ones are for files: without them nothing of anybody could be written.
+  if (is_among_the_last(std::max(connection.get(), pidfd.get())))
+    return refuse(newcomer, connection.get(), kFewDescriptors);
   ProcessCell& cell = state_->process(index);
   cell.process = header.first_process + index;
   cell.pid = newcomer.pid;
@@ -220,6 +237,7 @@ void Server::register_pid(const Register& message) {
     header.expected_ranks.store(message.expected_local_ranks, std::memory_order_relaxed);
   const uint32_t index = header.registered_count.load(std::memory_order_relaxed);
   UniqueFd pidfd(proc::open_pidfd(message.pid));
+  if (pidfd && is_among_the_last(pidfd.get())) pidfd.reset();
   if (index >= kMaxRegistered) return note_world(message.world_size);
   RegisteredPid& registered = header.registered[index];
   registered.pid = message.pid;

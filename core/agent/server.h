@@ -29,6 +29,7 @@
 #include "core/agent/proc.h"
 #include "core/agent/protocol.h"
 #include "core/agent/state.h"
+#include "core/base/descriptors.h"
 #include "core/base/unique_fd.h"
 #include "core/clock/snapshot.h"
 
@@ -149,6 +150,7 @@ class Server {
   bool move_on(Process& process, uint64_t now_ns);
 
   int listen_fd_;
+  SpareDescriptor spare_;
   int bell_fd_ = -1;
   State* state_;
   Drainer* drainer_;

@@ -24,14 +24,6 @@ ucred peer_of(int connection) {
 
 }  // namespace
 
-void Server::accept_all() {
-  for (;;) {
-    UniqueFd fd(::accept4(listen_fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!fd) return;
-    add_connection(std::move(fd));
-  }
-}
-
 /// One that was accepted, here or by somebody who handed it over.
 void Server::add_connection(UniqueFd fd) {
   const ucred peer = peer_of(fd.get());

@@ -1,14 +1,22 @@
 #include "core/base/descriptors.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 namespace aon {
 namespace {
+
+constexpr rlim_t kLastDescriptors = 12;
+constexpr int kPauseMs = 1;
+
+UniqueFd open_spare() { return UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 
 /// Kernels before 5.9 have no close_range.
 void close_range_of(unsigned first, unsigned last) {
@@ -38,6 +46,25 @@ void close_descriptors_but(std::vector<int> kept) {
     first = static_cast<unsigned>(fd) + 1;
   }
   close_range_of(first, ~0u);
+}
+
+bool is_among_the_last(int fd) {
+  rlimit limit{};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+         static_cast<rlim_t>(fd) + kLastDescriptors >= limit.rlim_cur;
+}
+
+SpareDescriptor::SpareDescriptor() : fd_(open_spare()) {}
+
+bool SpareDescriptor::send_one_away(int listener) {
+  fd_.reset();
+  UniqueFd caller(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  const bool is_there = static_cast<bool>(caller);
+  const bool is_taken = !is_there && (errno == EMFILE || errno == ENFILE);
+  caller.reset();
+  fd_ = open_spare();
+  if (is_taken) poll(nullptr, 0, kPauseMs);
+  return is_there;
 }
 
 }  // namespace aon

@@ -103,8 +103,7 @@ Server::Server(Listener listener, Publisher* publisher, std::optional<CrashLog> 
     : listener_(std::move(listener)),
       publisher_(publisher),
       log_(std::move(log)),
-      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
-      spare_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   publisher_->set_has_log(log_.has_value());
   watch(epoll_.get(), listener_.socket.get(), EPOLLIN);
 }
@@ -135,9 +134,8 @@ void Server::accept_all() {
     UniqueFd fd(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd) {
       accept_one(std::move(fd));
-    } else if (errno == EMFILE || errno == ENFILE) {
-      send_one_away();
-    } else {
+    } else if ((errno != EMFILE && errno != ENFILE) ||
+               !spare_.send_one_away(listener_.socket.get())) {
       return;
     }
   }
@@ -163,13 +161,6 @@ bool Server::has_room_for(uid_t user) const {
   const auto count = std::count_if(readers_.begin(), readers_.end(),
                                    [&](const auto& one) { return one.second.user == user; });
   return readers_.size() < kMaxReaders && static_cast<size_t>(count) < kMaxReadersOfUser;
-}
-
-/// Whoever waits would wake us for ever.
-void Server::send_one_away() {
-  spare_.reset();
-  UniqueFd(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  spare_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
 /// A newcomer's counts begin now, not where they were when somebody last looked.

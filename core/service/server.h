@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 
+#include "core/base/descriptors.h"
 #include "core/base/result.h"
 #include "core/base/unique_fd.h"
 #include "core/service/crash_log.h"
@@ -59,7 +60,6 @@ class Server {
   void accept_all();
   void accept_one(UniqueFd fd);
   bool has_room_for(uid_t user) const;
-  void send_one_away();
   void freshen();
   bool greet(int reader) const;
   void drop(int reader);
@@ -69,7 +69,7 @@ class Server {
   Publisher* publisher_;
   std::optional<CrashLog> log_;
   UniqueFd epoll_;
-  UniqueFd spare_;  ///< a descriptor to accept and refuse with when there is no other
+  SpareDescriptor spare_;
   std::map<int, Reader> readers_;
   uint64_t fresh_ns_ = 0;  ///< when everything was read
 };

@@ -19,10 +19,11 @@
 namespace aon::perf {
 namespace {
 
-/// The last descriptors are the agent's: it must be able to take ranks on and open its files.
+/// The last descriptors are the agent's: half of them for its files, the others for ranks that come
+/// later.
 /// Those before are for samples, which take one a thread: counters take up to ten of each, and
 /// come first.
-constexpr rlim_t kSpareDescriptors = 16;
+constexpr rlim_t kSpareDescriptors = 24;
 constexpr rlim_t kPartOfSamples = 4;
 constexpr size_t kPageBytes = 4096;
 constexpr size_t kMaxFileBytes = 16u << 20;

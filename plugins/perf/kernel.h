@@ -24,7 +24,7 @@ constexpr int kNoGroup = -1;
 struct Kernel {
   /// perf_event_open(attr, pid, any CPU, group, CLOEXEC): a descriptor, or -errno. `group`: the
   /// descriptor of its first event, or kNoGroup. -EMFILE where few descriptors are left: counters
-  /// of other threads leave the last quarter to samples, all leave 16 to the agent.
+  /// of other threads leave the last quarter to samples, all leave 24 to the agent.
   int (*open_event)(const perf_event_attr& attr, pid_t pid, int group);
   /// read(): bytes, or -errno.
   ssize_t (*read_event)(int fd, void* data, size_t size_bytes);

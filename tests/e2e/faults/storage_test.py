@@ -9,10 +9,15 @@ import unittest
 import otf2
 
 from fault_test import (
-    IS_SANITIZED, FaultCase, agent_pids, environment, ledger, main, run, wait_until,
+    IS_SANITIZED, WORKER, FaultCase, agent_pids, environment, ledger, main, run, wait_until,
 )  # fmt: skip
 
 needs_root = unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small file system")
+
+
+def cpu_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class SmallDisk(FaultCase):
@@ -306,6 +311,36 @@ class SmallLimits(FaultCase):
             for rank in (0, 1):
                 self.assert_every_call(document, rank)
                 self.assertEqual(bool(self.rank_of(document, rank).get("fallback")), needs_files)
+
+    def test_processes_leave_the_agent_what_it_needs(self):
+        """40 processes and 5 late ones: some have rings, the others write files of their own."""
+        script = ('ulimit -n 64; "$@" 40 & until [ -e "$0" ]; do sleep 0.1; done; "$@" 5 & wait')
+        late = self.counts / "late"
+        worker = [WORKER, "sleepers", self.counts]
+        process = self.start("bash", "-c", f'ulimit -n 64; exec "$@"', "-", "aon-run", "-o",
+                             self.output, "bash", "-c", script, late, *worker)
+        time.sleep(5)
+        late.touch()
+        time.sleep(2)
+        _, agent = agent_pids(self.output)
+        before_s = cpu_seconds(agent)
+        time.sleep(3)
+        used_s = cpu_seconds(agent) - before_s
+        (self.counts / "end").touch()
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertLess(used_s, 0.3, "of 3 s")
+        document = self.finish()
+        own_files = [bool(entry.get("fallback")) for entry in document["ranks"]]
+        self.assertEqual(len(own_files), 45)
+        self.assertEqual(set(own_files), {True, False})
+        providers = {name: state for node in document["nodes"]
+                     for name, state in node["providers"].items()}
+        self.assertNotIn("disk", providers)
+        self.assertTrue(list(self.output.glob("spool/*/topology.xml")))
+        self.assertNotIn("topology", providers)
+        self.assertIn("few file descriptors", providers["memory"]["reason"])
+        self.assertIn("ulimit -n", providers["memory"]["remedy"])
 
     def test_no_room_for_a_ring(self):
         command = ["aon-run", "-o", self.output, "--node-memory", 1]

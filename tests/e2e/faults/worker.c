@@ -15,6 +15,8 @@
 //   worker leave DIR CODE       leaves with CODE without MPI_Finalize
 //   worker die DIR SIGNAL       dies by SIGNAL
 //   worker descriptors DIR 0    prints which descriptors are open
+//   worker sleepers DIR N       N children that make one call as `early` does, and live until there
+//                               is DIR/end
 //   worker early DIR N          N times MPI_Get_version, without MPI_Init: it is the rank that its
 //                               launcher's variables say, under any launcher
 //   worker later DIR N          as early, and as often again once there is DIR/end
@@ -146,11 +148,25 @@ static int later(const char* folder, int n) {
   return early(n);
 }
 
+static int sleepers(const char* folder, int n) {
+  char path[4096];
+  snprintf(path, sizeof(path), "%s/end", folder);
+  for (int i = 0; i < n; ++i) {
+    if (fork() != 0) continue;
+    early(1);
+    while (access(path, F_OK) != 0) usleep(50000);
+    _exit(0);
+  }
+  while (wait(NULL) > 0) continue;
+  return 0;
+}
+
 int main(int argc, char** argv) {
   if (argc != 4) return 96;
   const char* mode = argv[1];
   if (strcmp(mode, "early") == 0) return early(atoi(argv[3]));
   if (strcmp(mode, "later") == 0) return later(argv[2], atoi(argv[3]));
+  if (strcmp(mode, "sleepers") == 0) return sleepers(argv[2], atoi(argv[3]));
   int provided = 0;
   const int has_threads = strcmp(mode, "threads") == 0 || strcmp(mode, "crowds") == 0;
   MPI_Init_thread(&argc, &argv, has_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);

@@ -1,8 +1,10 @@
-// Who may tell the agent how a process has ended, where the kernel does not.
+// Who may tell the agent how a process has ended, where the kernel does not; and whom it takes on
+// when it is short of descriptors.
 #include "core/agent/server.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -24,11 +26,15 @@ constexpr uint64_t kStagingBytes = 32 * 4096;
 constexpr uint64_t kPassNs = 10'000'000;
 constexpr int kPasses = 500;
 constexpr int kUnknown = 99;
+constexpr int kFewDescriptors = 64;
 
 class Nobody : public ProcessListener {
  public:
   void process_started(uint32_t /*process*/, int32_t /*pid*/, int32_t /*rank*/) override {}
   void process_ended(uint32_t /*process*/, std::vector<int32_t> /*tids*/) override {}
+  void process_refused(const Error& reason) override { refusal = reason.message; }
+
+  std::string refusal;
 };
 
 template <class T>
@@ -62,6 +68,9 @@ class Agent {
     return fd;
   }
   void poll() { server_->poll(0); }
+  const std::string& refusal() const { return nobody_.refusal; }
+  uint32_t process_count() { return state_.header().process_count.load(); }
+  bool is_over() const { return server_->is_over(monotonic_ns() + kPassNs * kPasses); }
   /// Exit code that the first process has in the end, or kUnknown.
   int exit_code() {
     ProcessCell& cell = state_.process(0);
@@ -129,6 +138,41 @@ int on_old_kernel(const std::function<int(Agent&)>& scene) {
   int status = 0;
   ::waitpid(pid, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/// Takes descriptors until `left` are.
+void leave_descriptors(int left) {
+  const rlimit few{kFewDescriptors, kFewDescriptors};
+  if (::setrlimit(RLIMIT_NOFILE, &few) != 0) ::_exit(96);
+  int last = 0;
+  while (last >= 0 && last < kFewDescriptors - left - 1) last = ::dup(STDERR_FILENO);
+}
+
+TEST(Server, sends_away_who_calls_when_no_descriptor_is_left) {
+  const int code = on_old_kernel([](Agent& agent) {
+    const UniqueFd caller = agent.connect();
+    const UniqueFd next = agent.connect();
+    leave_descriptors(0);
+    agent.poll();
+    const bool are_gone = proc::has_hung_up(caller.get()) && proc::has_hung_up(next.get());
+    return are_gone && !agent.refusal().empty() ? 0 : 1;
+  });
+  EXPECT_EQ(code, 0);
+}
+
+TEST(Server, leaves_the_last_descriptors_to_files) {
+  const int code = on_old_kernel([](Agent& agent) {
+    const pid_t child = start_sleeper();
+    const UniqueFd parent = agent.connect();
+    leave_descriptors(8);
+    wait_for(parent.get(), child);
+    agent.poll();
+    const bool is_followed = !agent.is_over();
+    reap(child);
+    if (agent.process_count() != 0 || agent.refusal().empty()) return 1;
+    return is_followed ? 0 : 2;
+  });
+  EXPECT_EQ(code, 0);
 }
 
 TEST(Server, hears_from_a_parent_how_its_child_has_ended) {

@@ -72,7 +72,7 @@ TEST_F(PerfKernel, leaves_the_last_descriptors_to_the_agent_and_those_before_to_
   EXPECT_EQ(open_error(0, self), EMFILE);
   EXPECT_EQ(open_error(0, kProbe), 0);
   EXPECT_EQ(open_error(kPeriodNs, self), 0);
-  take_descriptors_below(kLimit - 16);
+  take_descriptors_below(kLimit - 24);
   EXPECT_EQ(open_error(kPeriodNs, self), EMFILE);
   EXPECT_EQ(open_error(0, kProbe), EMFILE);
 }
