@@ -21,7 +21,8 @@
 /// nothing for --hang seconds, when it is kOldNs old, or when the communicator or program was given
 /// up with it in flight for kGivenUpNs (ncclCommAbort of a watchdog), in which no other operation
 /// of the process ended: a program may be ahead of its GPU when it exits. What was launched before
-/// one of the communicator that has ended is over.
+/// one of the communicator that has ended is over; where no launch is told, what was enqueued
+/// before that one began.
 ///
 /// Without times on the GPU (level api, or lowered to it) it is not known what has ended. Where a
 /// process is quiet and others have enqueued fewer operations of a function than it, that is told
@@ -166,6 +167,11 @@ class NcclHangFinder {
     uint8_t is_copied = 0;  ///< by copy engines, whose operations are counted apart
     uint8_t is_mixed = 0;   ///< some are, and some are not
   };
+  /// Of the operations of a communicator that have ended: the latest.
+  struct Done {
+    uint64_t launch_ns = 0;
+    uint64_t start_ns = 0;
+  };
   struct Latest {
     NcclShape shape;
     uint64_t start_ns = 0;
@@ -187,6 +193,7 @@ class NcclHangFinder {
 
   static void note_reached(const NcclOperation& operation, Reached* reached);
   void note_done(const NcclOperation& operation);
+  bool is_over(const NcclOperation& operation) const;
   static void note_level(const NcclOperation& operation, Progress* progress);
   void end_group();
   void claim(uint32_t group, Progress* progress);
@@ -238,7 +245,7 @@ class NcclHangFinder {
   // Of the current group.
   uint32_t group_ = UINT32_MAX;
   nccl::InFlight in_flight_;
-  std::unordered_map<uint32_t, uint64_t> done_launch_ns_;  ///< latest of ended ones, by (local) id
+  std::unordered_map<uint32_t, Done> done_;  ///< by (local) id
   profile::LocalIds communicators_;
   profile::LocalIds regions_;
 };

@@ -240,6 +240,40 @@ TEST_F(NcclHangs, what_was_launched_with_what_has_ended_may_hang) {
   EXPECT_EQ(run().size(), 1u);
 }
 
+/// Of interface v4, and of what graphs launch again, no launch is known.
+TEST_F(NcclHangs, without_launches_what_was_enqueued_before_what_has_ended_is_over) {
+  for (const uint32_t more : {uint32_t{0}, uint32_t{kNcclReplayed}}) {
+    finder_ = HangFinder();
+    for (auto& events : events_) events.clear();
+    for (uint32_t rank : {0, 1, 2}) {
+      add(rank, kNcclInFlight | more, {.time_ns = kEnd - 300 * kSecond});
+      for (uint32_t i = 1; i < 100; ++i)
+        add(rank, kNcclGpuTimed | more,
+            {.sequence = i, .call = i, .time_ns = kEnd - (300 - i) * kSecond});
+    }
+    EXPECT_THAT(run(), IsEmpty());
+    for (uint32_t rank : {0, 1})
+      add(rank, kNcclInFlight | more,
+          {.sequence = 100, .call = 100, .time_ns = kEnd - 100 * kSecond});
+    finder_ = HangFinder();
+    ASSERT_EQ(run().size(), 1u) << "and hides no hang";
+    EXPECT_EQ(finder_.report().nccl[0].sequence, 100u);
+    EXPECT_THAT(finder_.report().nccl[0].absent, ElementsAre(member(2)));
+  }
+}
+
+/// NCCL begins all operations of a kernel before it says of the first one that it is enqueued.
+TEST_F(NcclHangs, without_launches_what_is_of_one_kernel_with_what_has_ended_may_hang) {
+  for (uint32_t i = 0; i < 200; ++i) {
+    in_flight(0, {.sequence = i, .call = i, .time_ns = kEnd - 80 * kSecond + i});
+    operations_.back().end_ns = kEnd - 80 * kSecond + 200 + i;
+  }
+  for (uint32_t i = 1; i < 200; ++i)
+    finished(0, {.sequence = i, .call = i, .time_ns = kEnd - 80 * kSecond + i});
+  ASSERT_EQ(run().size(), 1u);
+  EXPECT_EQ(finder_.report().nccl[0].sequence, 0u);
+}
+
 TEST_F(NcclHangs, where_the_level_was_lowered_who_is_behind_is_told) {
   for (uint32_t rank : {0, 1, 2}) finished(rank, {});
   for (uint32_t rank : {0, 1, 2}) enqueued(rank, {.sequence = 1, .call = 1});
