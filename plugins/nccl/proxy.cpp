@@ -9,6 +9,11 @@ namespace {
 constexpr auto kRelaxed = std::memory_order_relaxed;
 constexpr uint32_t kAttempts = 16;  ///< slots that are looked at for a free one
 
+/// NCCL tells of proxies for a chained plugin, too, and of some events after the level was lowered.
+bool has_level(const State* state, Level level) {
+  return state != nullptr && state->level.load(kRelaxed) >= level;
+}
+
 /// The live piece that a handle of this process names, or null.
 Proxy* proxy_at(const Handle& handle) {
   State* state = g_state;
@@ -151,7 +156,8 @@ void finish(Proxy& proxy, uint32_t generation, uint64_t now, bool is_last) {
 
 void* start_proxy(const void* context, const Descriptor* descriptor) {
   State* state = g_state;
-  if (state == nullptr || context == nullptr) return nullptr;  // or nobody follows the communicator
+  // Or nobody follows the communicator.
+  if (!has_level(state, Level::kNet) || context == nullptr) return nullptr;
   const ProxyOpEvent& event = as<ProxyOpEvent>(descriptor);
   const Communicator* communicator = communicator_of(context);
   if (communicator == nullptr || event.process != state->pid) {
@@ -186,6 +192,7 @@ void* start_proxy(const void* context, const Descriptor* descriptor) {
 }
 
 void* start_step(const Descriptor* descriptor) {
+  if (!has_level(g_state, Level::kStep)) return nullptr;
   Handle handle = Handle::of(descriptor->parent);
   Proxy* proxy = handle.role == Role::kProxy ? proxy_at(handle) : nullptr;
   const Writer* w = attached_writer();
@@ -201,6 +208,7 @@ void* start_step(const Descriptor* descriptor) {
 }
 
 void* note_network_event(const Descriptor* descriptor) {
+  if (!has_level(g_state, Level::kStep)) return nullptr;
   const Handle handle = Handle::of(descriptor->parent);
   Proxy* proxy = handle.role == Role::kStep ? proxy_at(handle) : nullptr;
   if (proxy != nullptr) proxy->network_events.fetch_add(1, kRelaxed);

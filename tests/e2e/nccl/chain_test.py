@@ -2,7 +2,7 @@
 import unittest
 
 from nccl_records import (BUILD, CAPTURED, DEGRADED, NO_WORK, ON, REPLAYED, UNCOUNTED,
-                          PluginTestCase, nesting, operations)
+                          PluginTestCase, nesting, operations, proxy_work)
 
 FOLDER = BUILD / "lib" / "fake_nccl"
 RECORDER = FOLDER / "libnccl-profiler-recorder.so"
@@ -110,6 +110,17 @@ class Chain(PluginTestCase):
             self.assertEqual(lines.count("foreign 16 in 8"), 2 * 4 * 4)
             self.assertEqual(lines.count("foreign 128 in 16"), 2 * 4 * 4)
             self.assertFalse([line for line in lines if "BAD" in line])
+
+    def test_proxies_that_only_theirs_wants_are_not_recorded(self):
+        lines, ring = self.chained("proxy", RECORDER_MASK="154")
+        self.assertEqual(proxy_work(ring), [])
+        self.assertEqual(len(operations(ring)), 2)
+        # Of each operation two channels and directions, with four steps.
+        self.assertEqual(lines.count("start 8 in 2"), 2 * 4)
+        self.assertEqual(lines.count("start 16 in 8"), 2 * 4 * 4)
+        self.assertEqual(lines.count("start 128 in 16"), 2 * 4 * 4)
+        _, ring = self.chained("proxy", RECORDER_MASK="154", AON_NCCL_LEVEL="net")
+        self.assertEqual([work.steps for work in proxy_work(ring)], [0] * 2 * 4)
 
     def test_it_is_found_by_its_name(self):
         lines, _ = self.chained(AON_NCCL_CHAIN="recorder", LD_LIBRARY_PATH=FOLDER)
