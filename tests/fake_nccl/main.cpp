@@ -330,6 +330,7 @@ void sleep_ms(uint64_t time_ms) { std::this_thread::sleep_for(std::chrono::milli
 ///     FAKE_NCCL_HANG=RANK:STEP:skip|other   does not come to that AllReduce, or calls another
 ///     FAKE_NCCL_HANG=RANK:STEP:order|bytes  swaps it with an AllGather, or halves its elements
 ///     FAKE_NCCL_HANG=RANK:STEP:lone         does not come to its transfers
+///     FAKE_NCCL_HANG=RANK:STEP:all          calls it as all others; it ends nowhere
 ///     FAKE_NCCL_WATCHDOG=MS            of such a hang the others abort their communicator, and end
 void train(Run& run) {
   const Fault late("FAKE_NCCL_LATE", world_rank());

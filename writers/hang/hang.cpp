@@ -251,10 +251,14 @@ Status HangFinder::finish(const Outcome&) {
   }
   find_waits();
   find_awaited();
-  NcclHangReport nccl = nccl_.finish(report_.last_ns);
+  std::set<uint32_t> told;
+  for (const uint32_t i : report_.open_calls) told.insert(model_->open_calls[i].group);
+  NcclHangReport nccl = nccl_.finish(report_.last_ns, std::move(told));
   report_.nccl = std::move(nccl.hangs);
   report_.nccl_disagreements = std::move(nccl.disagreements);
   report_.nccl_left_out_count = nccl.left_out_count;
+  report_.nccl_quiet = std::move(nccl.quiet);
+  report_.nccl_quiet_left_out_count = nccl.quiet_left_out_count;
   return {};
 }
 

@@ -81,6 +81,8 @@ struct HangReport {
   std::vector<NcclHang> nccl;          ///< operations of NCCL, the oldest first
   std::vector<NcclDisagreement> nccl_disagreements;
   uint64_t nccl_left_out_count = 0;  ///< operations of NCCL that hang, too
+  std::vector<NcclHang> nccl_quiet;  ///< as NcclHangReport::quiet
+  uint64_t nccl_quiet_left_out_count = 0;
 };
 
 /// The group of rank `peer` of a communicator, where that is a rank of this job.
@@ -192,6 +194,8 @@ std::vector<std::string> hang_lines(const Model& model, const HangReport& report
 std::vector<std::string> nccl_hang_lines(const Model& model, const HangReport& report,
                                          uint64_t now_ns);
 std::string nccl_hang_finding(const Model& model, const HangReport& report);
+/// Of processes that were quiet and did not end well; empty: there are none.
+std::string nccl_quiet_finding(const Model& model, const HangReport& report);
 
 /// Of calls that do not return: who waits for whom; empty: there is none, or it is not known for
 /// whom and `must_name`.

@@ -176,8 +176,9 @@ class Text : private HangText {
 
 std::string hang_finding(const Model& model, const HangReport& report) {
   if (report.hangs.empty()) {
-    const std::string of_nccl = nccl_hang_finding(model, report);
-    return of_nccl.empty() ? stuck_finding(model, report, false) : of_nccl;
+    std::string text = nccl_hang_finding(model, report);
+    if (text.empty()) text = stuck_finding(model, report, false);
+    return text.empty() ? nccl_quiet_finding(model, report) : text;
   }
   const auto named = std::find_if(report.hangs.begin(), report.hangs.end(), [](const Hang& hang) {
     return !hang.absent.empty() || hang.is_mismatch;

@@ -41,7 +41,7 @@ std::optional<NcclDisagreement> NcclHangFinder::disagreement(Members::const_iter
   std::map<uint64_t, std::map<NcclShape, std::vector<NcclMember>>> by_number;
   for (auto it = begin; it != end; ++it) {
     for (const auto& [number, shape] : numbered(it->second))
-      by_number[number][shape].push_back({it->second.group, it->first.second});
+      by_number[number][shape].push_back({it->second.group, it->first.second, it->second.slot});
   }
   const auto first = std::find_if(by_number.begin(), by_number.end(),
                                   [](const auto& entry) { return entry.second.size() > 1; });

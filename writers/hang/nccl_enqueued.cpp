@@ -31,6 +31,7 @@ std::optional<NcclPart> NcclHangFinder::instead(const Member& member, const Prog
     part->communicator = member.first;
     part->rank = member.second;
     part->region = kind.first;
+    part->slot = reached.slot;
     part->operation.start_ns = reached.start_ns;
     part->operation.sequence = reached.count - 1;
     part->operation.bytes = reached.bytes;
@@ -86,10 +87,11 @@ NcclHang NcclHangFinder::behind(Members::const_iterator begin, Members::const_it
     part.rank = it->first.second;
     part.communicator = hang.communicator;
     part.region = region;
+    part.slot = found->second.slot;
     hang.arrived.push_back(part);
     hang.since_ns = std::min(hang.since_ns, last_ns_[part.group]);
   }
-  hang.wrong.clear();
+  hang.held.clear();
   for (const auto& it : absent) {
     if (auto part = instead(it->first, it->second, camp)) {
       hang.wrong.push_back(*part);

@@ -48,6 +48,7 @@ void NcclHangFinder::begin(const Model& model, uint64_t now_ns) {
 }
 
 void NcclHangFinder::begin_location(const Location& location) {
+  slot_ = location.slot;
   if (location.group == group_) return;
   end_group();
   group_ = location.group;
@@ -98,7 +99,7 @@ void NcclHangFinder::add(const Event& event) {
   const auto rank = rank_in(model_->groups[group_], operation.communicator);
   if (communicator == kUnknown || region >= model_->regions.size() || !rank) return;
   Progress& progress = progress_[{communicator, *rank}];
-  in_flight_.add(operation);
+  in_flight_.add(operation, slot_);
   note_done(operation);
   progress.first_call = std::min(progress.first_call, operation.call);
   // Calls that made no work have no sequence; what a graph does for them later is not always told.
@@ -116,7 +117,7 @@ void NcclHangFinder::add(const Event& event) {
        {{region, operation.peer, operation.type, operation.bytes}, operation.start_ns}, &progress);
 }
 
-void NcclHangFinder::note_reached(const NcclOperation& operation, Reached* reached) {
+void NcclHangFinder::note_reached(const NcclOperation& operation, Reached* reached) const {
   const uint8_t is_copied = (operation.flags & kNcclCopyEngines) != 0 ? 1 : 0;
   if (reached->count != 0 && reached->is_copied != is_copied) reached->is_mixed = 1;
   reached->is_copied = is_copied;
@@ -125,6 +126,7 @@ void NcclHangFinder::note_reached(const NcclOperation& operation, Reached* reach
   reached->call = operation.call;
   reached->start_ns = operation.start_ns;
   reached->bytes = operation.bytes;
+  reached->slot = slot_;
 }
 
 void NcclHangFinder::note_done(const NcclOperation& operation) {
@@ -149,7 +151,7 @@ bool NcclHangFinder::is_over(const NcclOperation& operation) const {
 }
 
 /// The budget may have lowered the level since, or raised it: the newest operation tells.
-void NcclHangFinder::note_level(const NcclOperation& operation, Progress* progress) {
+void NcclHangFinder::note_level(const NcclOperation& operation, Progress* progress) const {
   constexpr uint32_t kTold = kNcclInFlight | kNcclGpuTimed | kNcclMissedChannels | kNcclOverwritten;
   const bool is_timed = (operation.flags & kTold) != 0;
   if (operation.call < progress->newest_call) return;
@@ -157,6 +159,22 @@ void NcclHangFinder::note_level(const NcclOperation& operation, Progress* progre
   progress->is_timed = is_timed || (progress->is_timed && operation.call == progress->newest_call);
   progress->is_untimed = !progress->is_timed;
   progress->newest_call = operation.call;
+  // The other record of a timed one is NCCL's thread's, or of whoever gave it up.
+  const bool is_callers = (operation.flags & kNcclInFlight) != 0 || !is_timed;
+  if (is_callers && (operation.flags & kNcclAbandoned) == 0) progress->slot = slot_;
+}
+
+void NcclHangFinder::note_in_flight(const nccl::InFlight::Enqueued& operation, uint32_t rank) {
+  const uint32_t communicator = communicators_.global(operation.communicator);
+  const uint32_t region = regions_.global(operation.region);
+  Progress& progress = progress_[{communicator, rank}];
+  const auto reached = progress.enqueued.find(kind_of(region, operation.peer));
+  if (reached != progress.enqueued.end() && (operation.flags & kNcclUncounted) == 0) {
+    uint64_t& from = reached->second.in_flight_from;
+    from = std::min(from, operation.sequence);
+  }
+  if (progress.oldest && progress.oldest->operation.call <= operation.call) return;
+  progress.oldest = {group_, rank, communicator, region, operation.slot, operation};
 }
 
 void NcclHangFinder::end_group() {
@@ -167,14 +185,11 @@ void NcclHangFinder::end_group() {
       if (rank) progress_[{communicators_.global(local), *rank}].gap = in_flight_.last_gap(local);
     }
   }
-  for (const NcclOperation& operation : in_flight_.take()) {
+  for (const nccl::InFlight::Enqueued& operation : in_flight_.take()) {
     const auto rank = rank_in(model_->groups[group_], operation.communicator);
     // Its end may lie in a hole.
     if (!rank || operation.start_ns <= hole_end_ns_[group_] || is_over(operation)) continue;
-    const uint32_t communicator = communicators_.global(operation.communicator);
-    Progress& progress = progress_[{communicator, *rank}];
-    if (progress.oldest && progress.oldest->operation.call <= operation.call) continue;
-    progress.oldest = {group_, *rank, communicator, regions_.global(operation.region), operation};
+    note_in_flight(operation, *rank);
   }
   done_.clear();
 }
@@ -200,6 +215,7 @@ void NcclHangFinder::save(StateOut* out) {
     out->put(progress.gap);
     out->put(progress.first_call);
     out->put(progress.oldest);
+    out->put(progress.slot);
     out->put(progress.newest_call);
     out->put(progress.is_timed);
     out->put(progress.is_untimed);
@@ -234,8 +250,9 @@ Status NcclHangFinder::load(StateIn* in) {
     Progress loaded;
     if (!in->get(&member) || !in->get(&loaded.group) || !in->get(&loaded.is_disputed) ||
         !in->get(&loaded.is_forgetful) || !in->get(&loaded.enqueued) || !in->get(&loaded.gap) ||
-        !in->get(&loaded.first_call) || !in->get(&loaded.oldest) || !in->get(&loaded.newest_call) ||
-        !in->get(&loaded.is_timed) || !in->get(&loaded.is_untimed) || !in->get(&loaded.latest) ||
+        !in->get(&loaded.first_call) || !in->get(&loaded.oldest) || !in->get(&loaded.slot) ||
+        !in->get(&loaded.newest_call) || !in->get(&loaded.is_timed) ||
+        !in->get(&loaded.is_untimed) || !in->get(&loaded.latest) ||
         !in->check(member.first < model_->communicators.size() && is_known(loaded)))
       return in->status();
     add(loaded, &progress_[member]);
@@ -254,8 +271,10 @@ void NcclHangFinder::add(const Progress& loaded, Progress* progress) {
     Reached* known = reached_of(kind, progress);
     if (known == nullptr) continue;
     const uint8_t is_mixed = known->is_mixed | reached.is_mixed;
+    const uint64_t in_flight_from = std::min(known->in_flight_from, reached.in_flight_from);
     if (reached.count > known->count) *known = reached;
     known->is_mixed = is_mixed;
+    known->in_flight_from = in_flight_from;
   }
   for (const auto& [call, latest] : loaded.latest) keep(call, latest, progress);
   const bool is_older =
@@ -268,6 +287,7 @@ void NcclHangFinder::add(const Progress& loaded, Progress* progress) {
       loaded.is_timed || (progress->is_timed && loaded.newest_call == progress->newest_call);
   progress->is_untimed = !progress->is_timed;
   progress->newest_call = loaded.newest_call;
+  progress->slot = loaded.slot;
 }
 
 void NcclHangFinder::note_quiet() {
@@ -302,7 +322,7 @@ bool NcclHangFinder::is_stuck(const NcclPart& part) const {
   return is_quiet(part.group) || is_since(operation.end_ns, now_ns_, kOldNs);
 }
 
-NcclHangReport NcclHangFinder::finish(std::span<const uint64_t> last_ns) {
+NcclHangReport NcclHangFinder::finish(std::span<const uint64_t> last_ns, std::set<uint32_t> told) {
   end_group();
   last_ns_ = last_ns;
   note_quiet();
@@ -337,6 +357,7 @@ NcclHangReport NcclHangFinder::finish(std::span<const uint64_t> last_ns) {
   std::stable_sort(found.hangs.begin(), found.hangs.end(),
                    [](const NcclHang& a, const NcclHang& b) { return a.since_ns < b.since_ns; });
   find_disagreements(quiet, &found);
+  find_quiet(std::move(told), &found);
   return found;
 }
 

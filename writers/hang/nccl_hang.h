@@ -2,11 +2,14 @@
 ///
 /// | a member                                                 | is              |
 /// |----------------------------------------------------------|-----------------|
-/// | has the operation in flight                              | arrived         |
-/// | has enqueued operations of that function beyond it       | passed          |
+/// | has it in flight, and nothing of the communicator before | arrived         |
+/// | has it in flight behind another one; of a transfer: has  | called          |
+/// | the other end in flight                                  |                 |
+/// | has called it, or its other end, and that has ended      | passed          |
 /// | has not come to it                                       | absent          |
-/// | the same, and has another one of the communicator in     | absent, and in  |
-/// | flight that it came to instead                           | a wrong one     |
+/// | the same, and has a collective in flight to which one of | absent, and in  |
+/// | those that arrived did not come                          | a wrong one     |
+/// | the same, and has anything else in flight                | absent and held |
 /// | may have come to it in a hole of its records, or nothing | unknown         |
 /// | of it was recorded                                       |                 |
 ///
@@ -38,6 +41,9 @@
 /// number on the communicator: the first one that members called with another function, root, type
 /// or size is told (a disagreement).
 ///
+/// Of a process that is quiet and of which all that tells nothing its newest operation is told, if
+/// that has no times on the GPU: it may wait for that, or compute.
+///
 /// What a graph launches again is counted by NCCL only where its calls were captured at level gpu
 /// or above, and told to all members only then: of others nothing is looked at. Where members have
 /// captured at different levels (the budget's are each node's own) none is compared with another.
@@ -47,6 +53,8 @@
 /// Thread: one.   Cost: some ns per operation; memory per member and function, and for
 /// kMaxTransferKinds pairs of members.
 #pragma once
+
+#include <aon/ring.h>
 
 #include <cstdint>
 #include <map>
@@ -70,12 +78,14 @@ struct NcclPart {
   uint32_t rank = 0;  ///< in the communicator
   uint32_t communicator = 0;
   uint32_t region = 0;
+  uint32_t slot = kMainThreadSlot;  ///< of the thread that called it
   NcclOperation operation;
 };
 
 struct NcclMember {
   uint32_t group = 0;
-  uint32_t rank = 0;  ///< in the communicator: a process may have several
+  uint32_t rank = 0;                ///< in the communicator: a process may have several
+  uint32_t slot = kMainThreadSlot;  ///< of the thread that called its newest operation
   bool operator==(const NcclMember& other) const {
     return group == other.group && rank == other.rank;
   }
@@ -88,7 +98,9 @@ struct NcclHang {
   std::vector<NcclPart> arrived;  ///< by rank; with `is_enqueued_only` not what they have in flight
   std::vector<NcclMember> absent;
   std::vector<NcclPart> wrong;      ///< of absent ones: what they are in instead
+  std::vector<NcclPart> held;       ///< of the other absent ones: what they are in before it
   std::vector<NcclMember> went_on;  ///< of absent ones, level api: have called what came behind it
+  std::vector<NcclPart> called;     ///< what they are in: an earlier one, or a transfer's other end
   std::vector<NcclMember> passed;
   std::optional<NcclPart> other_end;  ///< of a transfer: called with another size
   uint32_t unknown_count = 0;         ///< members whose records have holes or are not here
@@ -128,11 +140,18 @@ struct NcclHangReport {
   std::vector<NcclHang> hangs;                  ///< the oldest first
   std::vector<NcclDisagreement> disagreements;  ///< that no hang tells
   uint64_t left_out_count = 0;                  ///< hangs beyond kMaxHangs
+  /// Operations behind which processes are quiet of which nothing else is told; in `arrived` those,
+  /// and who has enqueued it and was ended.
+  std::vector<NcclHang> quiet;
+  uint64_t quiet_left_out_count = 0;
 };
 
 /// Definitions are damaged, and the end of the process is not among them: nothing says whether what
 /// is there of its records is all.
 bool is_end_unknown(const Model& model, const Group& group);
+
+/// The program ended by itself and meant to.
+bool has_ended_well(const Group& group);
 
 class NcclHangFinder {
  public:
@@ -152,8 +171,9 @@ class NcclHangFinder {
   /// Of the current group, which ends; as Writer::save() and load().
   void save(StateOut* out);
   Status load(StateIn* in);
-  /// `last_ns`: each group's last event, 0 none.
-  NcclHangReport finish(std::span<const uint64_t> last_ns);
+  /// `last_ns`: each group's last event, 0 none. `told`: groups of which it is told already what
+  /// they wait for.
+  NcclHangReport finish(std::span<const uint64_t> last_ns, std::set<uint32_t> told = {});
 
  private:
   using Member = std::pair<uint32_t, uint32_t>;  ///< communicator, rank
@@ -163,6 +183,8 @@ class NcclHangFinder {
     uint32_t call = 0;   ///< of that one, as below
     uint64_t start_ns = 0;
     uint64_t bytes = 0;
+    uint64_t in_flight_from = UINT64_MAX;  ///< the lowest sequence in flight
+    uint32_t slot = kMainThreadSlot;       ///< of the thread that told that one
     // No bool: a share of another node may have any byte there.
     uint8_t is_copied = 0;  ///< by copy engines, whose operations are counted apart
     uint8_t is_mixed = 0;   ///< some are, and some are not
@@ -184,6 +206,7 @@ class NcclHangFinder {
     std::map<Kind, Reached> enqueued;
     std::optional<uint32_t> gap;        ///< the highest call that is missing
     std::optional<NcclPart> oldest;     ///< in flight
+    uint32_t slot = kMainThreadSlot;    ///< of the thread that called the newest one
     uint32_t first_call = UINT32_MAX;   ///< of those told, 0 unless the first ones are missing
     uint32_t newest_call = 0;           ///< with work
     bool is_timed = false;              ///< of that one it is told what ends
@@ -191,10 +214,11 @@ class NcclHangFinder {
     std::map<uint32_t, Latest> latest;  ///< collectives, by call
   };
 
-  static void note_reached(const NcclOperation& operation, Reached* reached);
+  void note_reached(const NcclOperation& operation, Reached* reached) const;
   void note_done(const NcclOperation& operation);
   bool is_over(const NcclOperation& operation) const;
-  static void note_level(const NcclOperation& operation, Progress* progress);
+  void note_level(const NcclOperation& operation, Progress* progress) const;
+  void note_in_flight(const nccl::InFlight::Enqueued& operation, uint32_t rank);
   void end_group();
   void claim(uint32_t group, Progress* progress);
   Reached* reached_of(const Kind& kind, Progress* progress);
@@ -211,6 +235,8 @@ class NcclHangFinder {
   static void keep_hang(NcclHang hang, NcclHangReport* found);
   bool is_certain(const Progress& progress, const Kind& kind) const;
   void judge_member(const Member& member, const Kind& kind, NcclHang* hang) const;
+  uint64_t surely_reached(const NcclPart& part, uint32_t region) const;
+  void find_wrong(NcclHang* hang) const;
   using Members = std::map<Member, Progress>;
   struct Camp;
   static std::optional<NcclPart> instead(const Member& member, const Progress& progress,
@@ -229,6 +255,10 @@ class NcclHangFinder {
   std::optional<NcclDisagreement> disagreement(Members::const_iterator begin,
                                                Members::const_iterator end) const;
   void find_disagreements(std::set<uint32_t> candidates, NcclHangReport* found);
+  uint32_t member_count(uint32_t communicator) const;
+  std::map<uint32_t, NcclPart> newest_of_quiet(const std::set<uint32_t>& told) const;
+  void judge_others(NcclHang* hang) const;
+  void find_quiet(std::set<uint32_t> told, NcclHangReport* found) const;
 
   const Model* model_ = nullptr;
   uint64_t now_ns_ = 0;
@@ -244,6 +274,7 @@ class NcclHangFinder {
   uint32_t receive_ = 0;
   // Of the current group.
   uint32_t group_ = UINT32_MAX;
+  uint32_t slot_ = kMainThreadSlot;  ///< of the current location
   nccl::InFlight in_flight_;
   std::unordered_map<uint32_t, Done> done_;  ///< by (local) id
   profile::LocalIds communicators_;

@@ -12,6 +12,11 @@ constexpr uint32_t kMaxMembers = 1u << 20;  ///< that are looked at one by one
 
 }  // namespace
 
+/// Of those that are looked at one by one.
+uint32_t NcclHangFinder::member_count(uint32_t communicator) const {
+  return std::min(model_->communicators[communicator].rank_count, kMaxMembers);
+}
+
 /// Whether the member has surely not come to more operations of `kind` than it told.
 bool NcclHangFinder::is_certain(const Progress& progress, const Kind& kind) const {
   if (progress.is_disputed || progress.is_unlike) return false;
@@ -40,18 +45,45 @@ void NcclHangFinder::judge_member(const Member& member, const Kind& kind, NcclHa
   const Progress& progress = found->second;
   const auto enqueued = progress.enqueued.find(kind);
   if (enqueued != progress.enqueued.end() && enqueued->second.count > hang->sequence) {
-    hang->passed.push_back({progress.group, member.second});
+    if (progress.oldest && enqueued->second.in_flight_from <= hang->sequence) {
+      hang->called.push_back(*progress.oldest);
+    } else {
+      hang->passed.push_back({progress.group, member.second});
+    }
     return;
   }
   if (!is_certain(progress, kind)) {
     ++hang->unknown_count;
     return;
   }
-  hang->absent.push_back({progress.group, member.second});
-  const bool is_collective = kind.second == kNoPeer;
-  if (progress.oldest && is_collective &&
-      kind_of(progress.oldest->region, progress.oldest->operation.peer).second == kNoPeer)
-    hang->wrong.push_back(*progress.oldest);
+  hang->absent.push_back({progress.group, member.second, progress.slot});
+  if (progress.oldest) hang->held.push_back(*progress.oldest);
+}
+
+/// How many collectives of a region one who arrived has come to; UINT64_MAX: it may be any number.
+uint64_t NcclHangFinder::surely_reached(const NcclPart& part, uint32_t region) const {
+  const Progress& progress = progress_.at({part.communicator, part.rank});
+  const Kind kind{region, kNoPeer};
+  if (!is_certain(progress, kind)) return UINT64_MAX;
+  const auto reached = progress.enqueued.find(kind);
+  return reached == progress.enqueued.end() ? 0 : reached->second.count;
+}
+
+/// All members do the same collectives in the same order: who is in one that all who arrived have
+/// come to is merely behind, who is in another one is in a wrong one.
+void NcclHangFinder::find_wrong(NcclHang* hang) const {
+  std::map<uint32_t, uint64_t> least;  // of those that arrived, by region
+  const auto is_wrong = [&](const NcclPart& part) {
+    if (kind_of(part.region, part.operation.peer).second != kNoPeer) return false;
+    const auto [found, is_new] = least.try_emplace(part.region, UINT64_MAX);
+    for (size_t i = 0; is_new && i < hang->arrived.size(); ++i)
+      found->second = std::min(found->second, surely_reached(hang->arrived[i], part.region));
+    return found->second <= part.operation.sequence;
+  };
+  const auto wrong = std::stable_partition(hang->held.begin(), hang->held.end(),
+                                           [&](const NcclPart& part) { return !is_wrong(part); });
+  hang->wrong.assign(wrong, hang->held.end());
+  hang->held.erase(wrong, hang->held.end());
 }
 
 /// What the member at the other end of a transfer calls; it counts alike.
@@ -98,10 +130,8 @@ NcclHang NcclHangFinder::judge(std::vector<NcclPart> parts) const {
     judge_member(peer, other_end(kind, first.rank), &hang);
     compare_ends(first, &hang);
   } else {
-    const uint32_t size =
-        std::min(model_->communicators[first.communicator].rank_count, kMaxMembers);
     size_t next = 0;
-    for (uint32_t rank = 0; rank < size; ++rank) {
+    for (uint32_t rank = 0; rank < member_count(first.communicator); ++rank) {
       if (next < parts.size() && parts[next].rank == rank) {
         ++next;
       } else {
@@ -110,6 +140,7 @@ NcclHang NcclHangFinder::judge(std::vector<NcclPart> parts) const {
     }
   }
   hang.arrived = std::move(parts);
+  if (kind.second == kNoPeer) find_wrong(&hang);
   return hang;
 }
 

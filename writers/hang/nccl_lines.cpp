@@ -9,8 +9,7 @@
 
 #include "core/base/digits.h"
 #include "writers/hang/hang.h"
-#include "writers/hang/text.h"
-#include "writers/nccl/names.h"
+#include "writers/hang/nccl_text.h"
 
 namespace aon::writers {
 namespace {
@@ -19,45 +18,64 @@ constexpr size_t kMaxAbsent = 16;  ///< named with what they do; the others are 
 constexpr size_t kMaxCamps = 16;   ///< of members that called something else, in lines
 constexpr size_t kFindingCamps = 4;
 
-class NcclText : private HangText {
+class NcclText : private NcclWords {
  public:
   NcclText(const Model& model, const HangReport& report, uint64_t now_ns)
-      : HangText(model, report.last_ns, now_ns), model_(model) {}
+      : NcclWords(model, report, now_ns) {}
 
-  std::string finding(const NcclHang& hang) const {
-    const std::vector<uint32_t> groups = groups_of(hang);
-    const bool is_one = groups.size() == 1;
-    const std::string ranks = (is_one ? "rank " : "ranks ") + list(groups);
-    const char* verb = is_one ? "is" : "are";
-    std::string text =
-        hang.is_enqueued_only
-            ? fmt::format("{} {} quiet behind {}", ranks, verb, operation(hang))
-            : fmt::format("{} never ended: {} {} in it", operation(hang), ranks, verb);
+  std::string finding(const NcclHang& hang) {
+    note_members(hang);
+    std::string text = came_text(hang);
     if (hang.differs) return text + ", with bytes, types or roots that differ";
     if (hang.other_end) return text + ", " + unlike_text(hang);
     if (is_lone_end(hang))
-      return text + fmt::format(", {} {}", who(hang.absent[0].group), lone_text(hang));
+      return text + fmt::format(", {} {}", who(hang.absent[0]), lone_text(hang));
     if (!hang.wrong.empty()) return text + instead_finding(hang);
-    if (hang.absent.empty()) return text;
+    if (hang.absent.empty())
+      return hang.passed.empty() ? text : text + fmt::format(", {} beyond it", are(hang.passed));
     const std::vector<NcclMember> missing = missing_of(hang);
+    if (missing.empty() && !hang.held.empty()) return text + held_finding(hang);
     if (hang.is_extra || missing.empty()) {
       text += fmt::format(", {} {} went on without it", hang.went_on.size(),
                           hang.went_on.size() == 1 ? "other" : "others");
       return missing.empty() ? text : text + fmt::format(", {} did not arrive", missing.size());
     }
-    text += fmt::format(", {} did not arrive", who(missing[0].group));
+    text += fmt::format(", {} did not arrive", who(missing[0]));
     if (missing.size() > 1) text += fmt::format(" and {} more", missing.size() - 1);
     return text;
   }
 
-  std::string finding(const NcclDisagreement& disagreement) const {
+  /// "ranks 0-2 are quiet for 20 s behind ncclAllReduce 2 of world; all have enqueued it"
+  std::string quiet_text(const NcclHang& hang) {
+    note_members(hang);
+    const size_t unknown = hang.absent.size() + hang.unknown_count + hang.unlike_count;
+    const Came came = split(hang);
+    std::string text = came_text(hang);
+    if (!came.here.empty()) text += fmt::format(", for {}", for_seconds(hang.since_ns));
+    if (unknown == 0)
+      return text + (is_transfer(hang) ? "; the other end is enqueued" : "; all have enqueued it");
+    return text + (is_transfer(hang) ? "; of the other end it is not known"
+                                     : fmt::format("; of {} members it is not known", unknown));
+  }
+  std::vector<std::string> quiet_lines(const NcclHang& hang) {
+    add(quiet_text(hang) +
+        "; at level api NCCL does not tell whether it has ended (AON_NCCL_LEVEL=gpu does)");
+    append(stacks_of(split(hang).here));
+    return std::move(lines_);
+  }
+
+  /// Whether a process ended in it while others were still there.
+  bool has_ended(const NcclHang& hang) const { return !split(hang).ended.empty(); }
+
+  std::string finding(const NcclDisagreement& disagreement) {
+    note_members(disagreement);
     std::string text = fmt::format("collective {} of {} is not the same everywhere",
                                    disagreement.number + 1, name_of(disagreement.communicator));
     const size_t told = std::min(disagreement.camps.size(), kFindingCamps);
     for (size_t i = 0; i < told; ++i) {
       const auto& camp = disagreement.camps[i];
-      text += fmt::format("{}rank {} called {}", i == 0 ? ": " : ", ",
-                          list(groups_of(camp.members)), shape_text(camp.shape));
+      text += fmt::format("{}rank {} called {}", i == 0 ? ": " : ", ", list_of(camp.members),
+                          shape_text(camp.shape));
     }
     if (disagreement.camps.size() > told)
       text += fmt::format(", and others in {} more ways", disagreement.camps.size() - told);
@@ -65,14 +83,14 @@ class NcclText : private HangText {
   }
 
   std::vector<std::string> lines(const NcclDisagreement& disagreement) {
+    note_members(disagreement);
     add(fmt::format("collective {} of {}: its members called it differently, one of them is wrong",
                     disagreement.number + 1, name_of(disagreement.communicator)));
     const size_t told = std::min(disagreement.camps.size(), kMaxCamps);
     for (size_t i = 0; i < told; ++i) {
       const auto& camp = disagreement.camps[i];
-      std::vector<uint32_t> groups = groups_of(camp.members);
-      add(fmt::format("  {}: {}", shape_text(camp.shape), list(groups)));
-      append(stacks(groups));
+      add(fmt::format("  {}: {}", shape_text(camp.shape), list_of(camp.members)));
+      append(stacks_of(camp.members));
     }
     if (disagreement.camps.size() > told)
       add(fmt::format("  and others in {} more ways", disagreement.camps.size() - told));
@@ -80,15 +98,14 @@ class NcclText : private HangText {
   }
 
   std::vector<std::string> lines(const NcclHang& hang) {
+    note_members(hang);
     add_head(hang);
-    std::vector<uint32_t> groups = groups_of(hang);
-    const char* are_in_it = hang.is_enqueued_only ? "have enqueued it" : "in it";
-    add(fmt::format("  {}: {}", are_in_it, list(groups)));
-    append(stacks(groups));
+    add_arrived(hang);
     if (hang.differs) add_differences(hang);
     if (hang.other_end) add(fmt::format("  {}: one of them is wrong", unlike_text(hang)));
     add_absent(hang);
-    if (!hang.passed.empty()) add(fmt::format("  are beyond it: {}", list(groups_of(hang.passed))));
+    add_called(hang);
+    if (!hang.passed.empty()) add(fmt::format("  are beyond it: {}", list_of(hang.passed)));
     if (hang.unknown_count != 0)
       add(fmt::format("  of {} members it is not known: their records have holes or are not here",
                       hang.unknown_count));
@@ -110,11 +127,58 @@ class NcclText : private HangText {
     return hang.wrong.size() == hang.absent.size() ? ", but to another one"
                                                    : ", of these some to another one";
   }
+  void add_arrived(const NcclHang& hang) {
+    const Came came = split(hang);
+    const char* are_in_it = hang.is_enqueued_only ? "have enqueued it" : "in it";
+    if (!came.here.empty()) add(fmt::format("  {}: {}", are_in_it, list_of(came.here)));
+    append(stacks_of(came.here));
+    for (size_t i = 0; i < std::min(came.ended.size(), kMaxAbsent); ++i) {
+      const NcclPart& part = came.ended[i];
+      add(fmt::format("  {} {}{}", who(part),
+                      hang.is_enqueued_only ? "had enqueued it" : "was in it",
+                      end_text(part.group)));
+    }
+    if (came.ended.size() > kMaxAbsent)
+      add(fmt::format("  ended in it are, in all {}: {}", came.ended.size(), list_of(came.ended)));
+  }
+  /// Those that have called it and are not beyond it, by what they are in.
+  void add_called(const NcclHang& hang) {
+    std::map<std::string, std::vector<NcclPart>> by_text;
+    for (const NcclPart& part : hang.called) {
+      const bool is_other_end = is_transfer(hang) && part.region != hang.region &&
+                                part.operation.sequence == hang.sequence &&
+                                part.operation.peer == static_cast<int32_t>(hang.arrived[0].rank);
+      by_text[is_other_end
+                  ? "in the other end"
+                  : fmt::format("{}, and are still in {}",
+                                is_transfer(hang) ? "have called the other end" : "have called it",
+                                part_text(part))]
+          .push_back(part);
+    }
+    size_t count = 0;
+    for (const auto& [text, parts] : by_text) {
+      if (++count > kMaxCamps) {
+        add(fmt::format("  and {} other ones", by_text.size() - kMaxCamps));
+        break;
+      }
+      add(fmt::format("  {}: {}", text, list_of(parts)));
+      append(stacks_of(parts));
+    }
+  }
+  std::string held_finding(const NcclHang& hang) const {
+    const NcclPart& held = hang.held.front();
+    std::string text = fmt::format(", {} is still in {} {}", who(held), region_name(held.region),
+                                   held.operation.sequence + 1);
+    if (hang.held.size() > 1)
+      text += fmt::format(", and {} more in earlier ones", hang.held.size() - 1);
+    return text;
+  }
+
   /// Who is in another operation, how many others are, and how many came to none.
   std::string instead_finding(const NcclHang& hang) const {
     const NcclPart& wrong = hang.wrong.front();
     std::string text =
-        fmt::format(", {} {} {} instead", who(wrong.group), is_in(hang), region_name(wrong.region));
+        fmt::format(", {} {} {} instead", who(wrong), is_in(hang), region_name(wrong.region));
     const size_t more = hang.wrong.size() - 1;
     if (more != 0)
       text += fmt::format(", and {} more {} in another one", more, more == 1 ? "is" : "are");
@@ -122,12 +186,11 @@ class NcclText : private HangText {
     if (missing != 0) text += fmt::format(", and {} more did not arrive", missing);
     return text;
   }
-  static const NcclPart* wrong_of(const NcclHang& hang, const NcclMember& member) {
-    const auto found =
-        std::find_if(hang.wrong.begin(), hang.wrong.end(), [&](const NcclPart& part) {
-          return part.group == member.group && part.rank == member.rank;
-        });
-    return found == hang.wrong.end() ? nullptr : &*found;
+  static const NcclPart* part_of(const std::vector<NcclPart>& parts, const NcclMember& member) {
+    const auto found = std::find_if(parts.begin(), parts.end(), [&](const NcclPart& part) {
+      return part.group == member.group && part.rank == member.rank;
+    });
+    return found == parts.end() ? nullptr : &*found;
   }
   static bool went_on(const NcclHang& hang, const NcclMember& member) {
     return std::find(hang.went_on.begin(), hang.went_on.end(), member) != hang.went_on.end();
@@ -136,14 +199,12 @@ class NcclText : private HangText {
   static std::vector<NcclMember> missing_of(const NcclHang& hang) {
     std::vector<NcclMember> missing;
     for (const NcclMember& member : hang.absent) {
-      if (wrong_of(hang, member) == nullptr && !went_on(hang, member)) missing.push_back(member);
+      if (part_of(hang.wrong, member) == nullptr && part_of(hang.held, member) == nullptr &&
+          !went_on(hang, member))
+        missing.push_back(member);
     }
     return missing;
   }
-  bool is_transfer(const NcclHang& hang) const {
-    return model_.regions[hang.region].role == RegionRole::kPointToPoint;
-  }
-  bool is_send(const NcclHang& hang) const { return region_name(hang.region) == "ncclSend"; }
   /// A transfer at level api whose other end did not come to it.
   bool is_lone_end(const NcclHang& hang) const {
     return hang.is_enqueued_only && is_transfer(hang) && !hang.absent.empty();
@@ -155,51 +216,13 @@ class NcclText : private HangText {
   static const char* is_in(const NcclHang& hang) {
     return hang.is_enqueued_only ? "has enqueued" : "is in";
   }
-  const std::string& region_name(uint32_t region) const { return model_.regions[region].name; }
-  static std::string type_text(NcclType type) {
-    if (type == NcclType::kUnknown || static_cast<size_t>(type) >= kNcclTypeCount) return "";
-    return fmt::format(" of type {}", nccl::kTypeNames[static_cast<size_t>(type)]);
-  }
-  /// "ncclBroadcast with root 1 of 4 096 bytes of type float32"; roots by the communicator's ranks.
-  std::string shape_text(const NcclShape& shape) const {
-    const std::string root = shape.root == kNoPeer ? "" : fmt::format(" with root {}", shape.root);
-    return fmt::format("{}{} of {} bytes{}", region_name(shape.region), root, grouped(shape.bytes),
-                       type_text(shape.type));
-  }
-  static std::vector<uint32_t> groups_of(const NcclHang& hang) { return groups_of(hang.arrived); }
-  template <class Member>
-  static std::vector<uint32_t> groups_of(const std::vector<Member>& members) {
-    std::vector<uint32_t> groups;
-    for (const Member& member : members) groups.push_back(member.group);
-    std::sort(groups.begin(), groups.end());
-    groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
-    return groups;
-  }
-  std::string name_of(uint32_t communicator) const {
-    const std::string& name = model_.communicators[communicator].name;
-    return name.empty() ? "a communicator of NCCL" : name;
-  }
   /// "rank 1 on n1 (pid 101) has called ncclRecv with 128 bytes, not 64"
   std::string unlike_text(const NcclHang& hang) const {
     const NcclPart& other = *hang.other_end;
-    return fmt::format("{} has called {} with {} bytes, not {}", who(other.group),
+    return fmt::format("{} has called {} with {} bytes, not {}", who(other),
                        region_name(other.region), grouped(other.operation.bytes),
                        grouped(hang.arrived.front().operation.bytes));
   }
-  /// "ncclAllReduce 4 of world", "ncclRecv 2 of world from rank 1 of it"; numbers begin with 1, as
-  /// people count, and several that wait for one other end have numbers of their own.
-  std::string operation(const NcclHang& hang) const {
-    if (hang.is_enqueued_only && is_transfer(hang)) {
-      const std::string number =
-          hang.arrived.size() == 1 ? fmt::format(" {}", hang.sequence + 1) : "";
-      return fmt::format("{}{} of {} {} rank {} of it", region_name(hang.region), number,
-                         name_of(hang.communicator), is_send(hang) ? "to" : "from",
-                         hang.arrived.front().operation.peer);
-    }
-    return fmt::format("{} {} of {}", region_name(hang.region), hang.sequence + 1,
-                       name_of(hang.communicator));
-  }
-
   void add_head(const NcclHang& hang) {
     if (hang.is_enqueued_only && is_transfer(hang)) {
       const char* what =
@@ -228,14 +251,13 @@ class NcclText : private HangText {
 
   void add_differences(const NcclHang& hang) {
     add("  their bytes, types or roots differ: one of them is wrong");
-    std::map<NcclShape, std::vector<uint32_t>> by_shape;
+    std::map<NcclShape, std::vector<NcclPart>> by_shape;
     for (const NcclPart& part : hang.arrived) {
       const int32_t root = is_transfer(hang) ? kNoPeer : part.operation.peer;
-      by_shape[{hang.region, root, part.operation.type, part.operation.bytes}].push_back(
-          part.group);
+      by_shape[{hang.region, root, part.operation.type, part.operation.bytes}].push_back(part);
     }
     size_t count = 0;
-    for (const auto& [shape, groups] : by_shape) {
+    for (const auto& [shape, parts] : by_shape) {
       if (++count > kMaxCamps) {
         add(fmt::format("    and {} other ones", by_shape.size() - kMaxCamps));
         break;
@@ -243,27 +265,28 @@ class NcclText : private HangText {
       const std::string root =
           shape.root == kNoPeer ? "" : fmt::format(" with root {}", shape.root);
       add(fmt::format("    {} bytes{}{}: {}", grouped(shape.bytes), type_text(shape.type), root,
-                      list(groups)));
+                      list_of(parts)));
     }
   }
 
   void add_absent(const NcclHang& hang) {
     for (size_t i = 0; i < std::min(hang.absent.size(), kMaxAbsent); ++i) {
       const NcclMember& member = hang.absent[i];
-      const uint32_t group = member.group;
-      if (const NcclPart* wrong = wrong_of(hang, member)) {
-        add(fmt::format("  {} {} {} {} of {} bytes instead: one of them is wrong", who(group),
-                        is_in(hang), region_name(wrong->region), wrong->operation.sequence + 1,
-                        grouped(wrong->operation.bytes)));
-      } else {
-        add(fmt::format("  {} {}: {}{}", who(group), absent_text(hang, member), last_call(group),
-                        end_text(group)));
+      if (const NcclPart* wrong = part_of(hang.wrong, member)) {
+        add(fmt::format("  {} {} {} instead: one of them is wrong", who(member), is_in(hang),
+                        part_text(*wrong)));
+        append(stacks_of(std::vector{*wrong}));
+        continue;
       }
-      append(stacks(std::span(&group, 1)));
+      const NcclPart* held = part_of(hang.held, member);
+      add(fmt::format(
+          "  {} {}: {}{}", who(member),
+          held != nullptr ? "is still in " + part_text(*held) : absent_text(hang, member),
+          last_call(member.group), end_text(member.group)));
+      append(held != nullptr ? stacks_of(std::vector{*held}) : stacks_of(std::vector{member}));
     }
     if (hang.absent.size() > kMaxAbsent)
-      add(fmt::format("  not there are, in all {}: {}", hang.absent.size(),
-                      list(groups_of(hang.absent))));
+      add(fmt::format("  not there are, in all {}: {}", hang.absent.size(), list_of(hang.absent)));
   }
   std::string absent_text(const NcclHang& hang, const NcclMember& member) const {
     if (is_lone_end(hang)) return lone_text(hang);
@@ -271,9 +294,40 @@ class NcclText : private HangText {
     return hang.is_extra ? "has not enqueued it" : "did not arrive";
   }
 
-  const Model& model_;
   std::vector<std::string> lines_;
 };
+
+/// The one that `part` is in.
+const NcclHang* hang_of(const NcclPart& part, const std::vector<NcclHang>& hangs) {
+  const auto is_it = [&](const NcclPart& one) {
+    return one.group == part.group && one.rank == part.rank &&
+           one.communicator == part.communicator && one.region == part.region &&
+           one.operation.call == part.operation.call;
+  };
+  const auto found = std::find_if(hangs.begin(), hangs.end(), [&](const NcclHang& hang) {
+    return !hang.is_enqueued_only && std::any_of(hang.arrived.begin(), hang.arrived.end(), is_it);
+  });
+  return found == hangs.end() ? nullptr : &*found;
+}
+
+/// All who did not come are held in other ones.
+bool is_held(const NcclHang& hang) {
+  return !hang.absent.empty() && hang.held.size() == hang.absent.size();
+}
+
+/// What those are held in who did not come, if they are in a hang that is told, and so on; of those
+/// that wait for each other it is `first`.
+const NcclHang& root_of(const NcclHang& first, const std::vector<NcclHang>& hangs) {
+  std::set<const NcclHang*> seen;
+  const NcclHang* hang = &first;
+  while (is_held(*hang)) {
+    if (!seen.insert(hang).second) return first;
+    const NcclHang* next = hang_of(hang->held.front(), hangs);
+    if (next == nullptr) break;
+    hang = next;
+  }
+  return *hang;
+}
 
 }  // namespace
 
@@ -288,6 +342,13 @@ std::vector<std::string> nccl_hang_lines(const Model& model, const HangReport& r
     for (std::string& line : NcclText(model, report, now_ns).lines(one))
       lines.push_back(std::move(line));
   }
+  for (const NcclHang& hang : report.nccl_quiet) {
+    for (std::string& line : NcclText(model, report, now_ns).quiet_lines(hang))
+      lines.push_back(std::move(line));
+  }
+  if (report.nccl_quiet_left_out_count != 0)
+    lines.push_back(fmt::format("and processes are quiet behind {} more operations of NCCL",
+                                grouped(report.nccl_quiet_left_out_count)));
   if (report.nccl_left_out_count != 0)
     lines.push_back(fmt::format("and {} more operations of NCCL do not end",
                                 grouped(report.nccl_left_out_count)));
@@ -295,7 +356,7 @@ std::vector<std::string> nccl_hang_lines(const Model& model, const HangReport& r
 }
 
 std::string nccl_hang_finding(const Model& model, const HangReport& report) {
-  const NcclText text(model, report, model.end_ns);
+  NcclText text(model, report, model.end_ns);
   // Who called something else explains why others do not come to an end.
   if (!report.nccl_disagreements.empty()) return text.finding(report.nccl_disagreements.front());
   if (report.nccl.empty()) return {};
@@ -305,8 +366,9 @@ std::string nccl_hang_finding(const Model& model, const HangReport& report) {
   }
   // Whoever others wait for may wait, too; a send may have ended without its receive.
   const auto doubts = [&](const NcclHang& hang) {
-    if (hang.other_end) return 0;
+    if (hang.other_end || text.has_ended(hang)) return 0;
     if (hang.absent.empty()) return 4;
+    if (is_held(hang)) return 3;
     const bool is_lone_send =
         hang.is_enqueued_only && model.regions[hang.region].name == "ncclSend";
     return (waiting.count(hang.absent.front().group) != 0 ? 2 : 0) + (is_lone_send ? 1 : 0);
@@ -314,7 +376,20 @@ std::string nccl_hang_finding(const Model& model, const HangReport& report) {
   const auto surest =
       std::min_element(report.nccl.begin(), report.nccl.end(),
                        [&](const NcclHang& a, const NcclHang& b) { return doubts(a) < doubts(b); });
-  return text.finding(*surest);
+  return text.finding(root_of(*surest, report.nccl));
+}
+
+std::string nccl_quiet_finding(const Model& model, const HangReport& report) {
+  const auto has_failed = [&](const NcclPart& part) {
+    const spool::Process* process = model.groups[part.group].process;
+    return process != nullptr && process->exit.has_value();  // those that ended well are not in it
+  };
+  const auto found =
+      std::find_if(report.nccl_quiet.begin(), report.nccl_quiet.end(), [&](const NcclHang& hang) {
+        return std::any_of(hang.arrived.begin(), hang.arrived.end(), has_failed);
+      });
+  if (found == report.nccl_quiet.end()) return {};
+  return NcclText(model, report, model.end_ns).quiet_text(*found);
 }
 
 bool may_hang(const Model& model) {

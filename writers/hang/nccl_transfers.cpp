@@ -31,6 +31,7 @@ void NcclHangFinder::find_lone_ends(uint32_t communicator, NcclHangReport* found
       part.rank = rank;
       part.communicator = communicator;
       part.region = kind.first;
+      part.slot = reached.slot;
       part.operation.sequence = reached.count - 1;
       part.operation.peer = kind.second;
       part.operation.bytes = reached.bytes;

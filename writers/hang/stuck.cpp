@@ -22,7 +22,8 @@ class StuckText : private HangText {
       const OpenCall& call = model.open_calls[i];
       // Where another thread went on, it may have been the one that was meant to wait.
       const bool goes_on = report.last_ns[call.group] > call.start_ns;
-      if (!goes_on && !has_ended_well(call.group)) calls_.try_emplace(call.group, &call);
+      if (!goes_on && !has_ended_well(model.groups[call.group]))
+        calls_.try_emplace(call.group, &call);
     }
   }
 
@@ -36,13 +37,6 @@ class StuckText : private HangText {
 
  private:
   using Waiters = std::vector<uint32_t>;  ///< groups, ascending
-
-  /// The program ended by itself and meant to: a thread was in a call until then.
-  bool has_ended_well(uint32_t group) const {
-    const spool::Process* process = model_.groups[group].process;
-    return process != nullptr && process->exit && process->exit->signal == 0 &&
-           process->exit->exit_code == 0;
-  }
 
   std::string region(const OpenCall& call) const {
     return call.region < model_.regions.size() ? model_.regions[call.region].name : "a call";

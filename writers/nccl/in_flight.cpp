@@ -71,7 +71,7 @@ void InFlight::end_forgotten(const NcclOperation& operation, Communicator* commu
   --beyond_word_count_;
 }
 
-void InFlight::add(const NcclOperation& operation) {
+void InFlight::add(const NcclOperation& operation, uint32_t slot) {
   if (communicators_.size() >= kMaxCommunicators &&
       communicators_.count(operation.communicator) == 0)
     return;
@@ -90,8 +90,11 @@ void InFlight::add(const NcclOperation& operation) {
   const auto word = communicator.ended.find(call / kWordCalls);
   if (word != communicator.ended.end() && (word->second >> call % kWordCalls & 1) != 0) return;
   // When it was given up is told by another thread, whose records may come first.
-  const auto [known, is_new] = communicator.enqueued.try_emplace(call, operation);
-  if (!is_new && (known->second.flags & kNcclAbandoned) == 0) known->second = operation;
+  const auto [known, is_new] = communicator.enqueued.try_emplace(call, Enqueued{operation, slot});
+  const bool is_abandoned = (operation.flags & kNcclAbandoned) != 0;
+  if (!is_new && (known->second.flags & kNcclAbandoned) == 0)
+    static_cast<NcclOperation&>(known->second) = operation;
+  if (!is_abandoned) known->second.slot = slot;
   kept_count_ += is_new ? 1 : 0;
   if (communicator.enqueued.size() > kMaxKept || kept_count_ > kMaxKeptInAll)
     forget_oldest(&communicator);
@@ -122,8 +125,8 @@ std::optional<uint32_t> InFlight::last_gap(uint32_t id) const {
   return std::nullopt;  // the first ones may have been evicted: that hides nothing
 }
 
-std::vector<NcclOperation> InFlight::take() {
-  std::vector<NcclOperation> result;
+std::vector<InFlight::Enqueued> InFlight::take() {
+  std::vector<Enqueued> result;
   for (const auto& [id, communicator] : communicators_) {
     for (const auto& [call, operation] : communicator.enqueued) result.push_back(operation);
   }

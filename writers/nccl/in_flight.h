@@ -27,8 +27,13 @@ class InFlight {
   static constexpr uint32_t kMaxCalls = 1u << 31;               ///< of a communicator
   static constexpr size_t kMaxWords = 1u << 18;
 
+  /// As it was told when it was enqueued, and by which thread (slot of its ring).
+  struct Enqueued : NcclOperation {
+    uint32_t slot = 0;
+  };
+
   /// Takes any kNcclCall of the process.
-  void add(const NcclOperation& operation);
+  void add(const NcclOperation& operation, uint32_t slot = 0);
 
   /// The highest call of a communicator of which nothing was told although later ones were.
   std::optional<uint32_t> last_gap(uint32_t communicator) const;
@@ -39,14 +44,14 @@ class InFlight {
   const std::map<Key, uint64_t>& forgotten() const { return forgotten_; }
 
   /// Those that never ended, by communicator (local) and call; the next process begins.
-  std::vector<NcclOperation> take();
+  std::vector<Enqueued> take();
 
  private:
   struct Communicator {
-    std::map<uint32_t, uint64_t> ended;          ///< bits of 64 calls, by call / 64
-    uint32_t forgotten = 0;                      ///< of calls below this nothing is known any more
-    std::map<uint32_t, NcclOperation> enqueued;  ///< by call
-    std::map<uint32_t, uint64_t> beyond;         ///< bits of calls that were in it, as `ended`
+    std::map<uint32_t, uint64_t> ended;     ///< bits of 64 calls, by call / 64
+    uint32_t forgotten = 0;                 ///< of calls below this nothing is known any more
+    std::map<uint32_t, Enqueued> enqueued;  ///< by call
+    std::map<uint32_t, uint64_t> beyond;    ///< bits of calls that were in it, as `ended`
   };
   void forget_oldest(Communicator* communicator);
   void end_forgotten(const NcclOperation& operation, Communicator* communicator);

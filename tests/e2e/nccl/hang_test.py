@@ -225,6 +225,21 @@ class Hang(PluginTestCase):
                  r"rank 1 on \S+ \(pid \d+\) has not enqueued ncclSend to it$")  # fmt: skip
         self.assertRegex(ledger(self.output)["findings"][0], named)
 
+    def test_without_times_on_the_gpu_all_who_are_quiet_are_told(self):
+        job = self.start("1:1:all", level="api")
+        text = self.hanging("ranks 0-2 are quiet behind ncclAllReduce 2 of world, for ",
+                            "; all have enqueued it", "    0-2 stand in")  # fmt: skip
+        self.assertRegex(text, r"\n    0-2 stand in .*wait_for_the_gpu_for_ever.* < main")
+        self.assertNotIn("did not", text)
+        os.kill(job.pid, signal.SIGTERM)
+        job.wait(90)
+        wait_until(lambda: (self.output / "aon.json").exists(), 60, "the ledger")
+        document = ledger(self.output)
+        self.assert_law(document)
+        named = (r"^ranks 0-2 are quiet behind ncclAllReduce 2 of world, for \d+ s; "
+                 r"all have enqueued it$")  # fmt: skip
+        self.assertRegex(document["findings"][0], named)
+
     def test_without_times_on_the_gpu_it_is_told_who_is_behind(self):
         self.start("0:2:skip", level="api")
         text = self.hanging("ncclAllReduce 3 of world: some have not come to it",

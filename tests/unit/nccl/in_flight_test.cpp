@@ -48,7 +48,7 @@ TEST(NcclInFlight, what_was_given_up_stays_so_whatever_comes_first) {
     if (is_first) in_flight.add(abandoned);
     in_flight.add(told(3, true));
     if (!is_first) in_flight.add(abandoned);
-    const std::vector<NcclOperation> found = in_flight.take();
+    const auto found = in_flight.take();
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].flags, uint32_t{kNcclInFlight} | uint32_t{kNcclAbandoned});
   }
