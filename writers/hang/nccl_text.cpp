@@ -13,8 +13,8 @@
 namespace aon::writers {
 namespace {
 
-constexpr size_t kMaxRuns = 16;    ///< of ranks in a row
-constexpr double kOutlived_s = 5;  ///< those that are ended together end within this
+constexpr size_t kMaxRuns = 16;         ///< of ranks in a row
+constexpr double kOutlivedSeconds = 5;  ///< those that are ended together end within this
 
 /// Seconds of CLOCK_REALTIME, good enough to see who ended long before others.
 double about_seconds(const spool::Node& node, uint64_t ticks) {
@@ -158,7 +158,7 @@ NcclWords::Came NcclWords::split(const NcclHang& hang) const {
   Came came;
   for (const NcclPart& part : hang.arrived) {
     const bool has_exit = !end_text(part.group).empty();
-    const bool has_ended = has_exit && end_seconds(part.group) + kOutlived_s <= last_s;
+    const bool has_ended = has_exit && end_seconds(part.group) + kOutlivedSeconds <= last_s;
     (has_ended ? came.ended : came.here).push_back(part);
   }
   return came;
