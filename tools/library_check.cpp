@@ -1,11 +1,11 @@
 #include <aon/cupti_library.h>
+#include <aon/gpu_counter_access.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <string_view>
 
-#include "core/base/file.h"
 #include "launcher/installation.h"
 #include "tools/library_probe.h"
 #include "tools/machine_check.h"
@@ -65,11 +65,6 @@ Check check_hwloc() {
           fmt::format("{}.{}.{}", number >> 16, (number >> 8) & 255, number & 255), ""};
 }
 
-bool are_counters_restricted() {
-  const Result<std::string> driver = read_text_file("/proc/driver/nvidia/params", 65536);
-  return driver && driver->find("RmProfilingAdminOnly: 1") != std::string::npos && geteuid() != 0;
-}
-
 Check check_simple(const char* name, const char* file) {
   const LibraryProbe library = probe_library({file});
   if (library.name.empty()) return {name, Ability::kNo, absence(library, file), ""};
@@ -94,9 +89,7 @@ Check check_cupti(const LibraryProbe& library, bool are_counters_restricted) {
   if (are_counters_restricted) {
     check.detail += "; counters are for administrators only";
     check.remedy += check.remedy.empty() ? "" : "; ";
-    check.remedy +=
-        "echo options nvidia NVreg_RestrictProfilingToAdminUsers=0 > "
-        "/etc/modprobe.d/nvidia-profiling.conf, then reload the driver";
+    check.remedy += kGpuCounterRemedy;
   }
   if (is_there && !check.remedy.empty()) check.ability = Ability::kLimited;
   return check;
@@ -136,7 +129,7 @@ std::vector<Check> check_libraries() {
           check_hwloc(),
           check_cuda_driver(
               probe_library({"libcuda.so.1"}, {"cuDriverGetVersion", VersionFunction::kFills})),
-          check_cupti(probe_cupti(), are_counters_restricted()),
+          check_cupti(probe_cupti(), gpu_counter_access() == GpuCounterAccess::kAdministratorsOnly),
           check_simple("NVML", "libnvidia-ml.so.1"),
           check_nccl(probe_library({"libnccl.so.2"}, {"ncclGetVersion", VersionFunction::kFills})),
           check_slurm()};

@@ -1,6 +1,7 @@
 #include "gpu_counters/library.h"
 
 #include <aon/cupti_library.h>
+#include <aon/gpu_counter_access.h>
 #include <dlfcn.h>
 
 namespace aon::gpu_counters {
@@ -24,9 +25,7 @@ constexpr CodeWords kCodes[] = {
      "end Nsight, ncu or DCGM's profiling on this node; DCGM: dcgmi profile --pause"},
     {kNotSupported, "not supported by this GPU or in this mode (MPS, confidential computing)",
      "NVML's GPM (provider nvml) tells much of the same on Hopper and later"},
-    {kInsufficientPrivileges, "counters are for administrators only",
-     "run as root, or: echo options nvidia NVreg_RestrictProfilingToAdminUsers=0 > "
-     "/etc/modprobe.d/nvidia-profiling.conf, then reload the driver"},
+    {kInsufficientPrivileges, "counters are for administrators only", kGpuCounterRemedy},
     {kLegacyNotSupported, "not supported by this GPU", ""},
     {kInvalidChipName, "this CUPTI does not know the chip", "a newer CUPTI, in LD_LIBRARY_PATH"},
     {kUnknown, "unknown error", "dmesg | grep NVRM"},

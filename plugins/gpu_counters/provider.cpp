@@ -1,12 +1,12 @@
 // Counters of the GPUs' hardware by PM sampling, where `--gpu-counters` asks for it: a helper
 // process samples, this half makes samples of the node of its frames, in series
 // "gpu_UUID/counters/NAME".
+#include <aon/gpu_counter_access.h>
 #include <aon/provider.h>
 #include <dlfcn.h>
 #include <unistd.h>
 
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <map>
@@ -284,24 +284,17 @@ namespace {
 
 /// For `aon doctor`: without touching the hardware.
 void answer(aon_core* core, const aon_core_api* api) {
-  char text[16384] = {};
-  FILE* file = fopen("/proc/driver/nvidia/params", "r");
-  const bool has_driver = file != nullptr;
-  if (has_driver) {
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
-  }
-  const bool is_restricted = strstr(text, "RmProfilingAdminOnly: 1") != nullptr && geteuid() != 0;
+  const aon::GpuCounterAccess access = aon::gpu_counter_access();
+  const bool has_driver = access != aon::GpuCounterAccess::kNoDriver;
+  const bool is_restricted = access == aon::GpuCounterAccess::kAdministratorsOnly;
   const char* reason = !has_driver     ? "no driver of NVIDIA"
                        : is_restricted ? "counters are for administrators only"
                                        : "only on request";
-  const char* remedy = !has_driver ? ""
-                       : is_restricted
-                           ? "echo options nvidia NVreg_RestrictProfilingToAdminUsers=0 "
-                             "> /etc/modprobe.d/nvidia-profiling.conf, then reload the "
-                             "driver; aon-run --gpu-counters core"
-                           : "aon-run --gpu-counters core";
-  api->set_state(core, AON_PROCESS_NODE, AON_STATE_OFF, reason, remedy);
+  const std::string ask = "aon-run --gpu-counters core";
+  const std::string remedy = !has_driver     ? ""
+                             : is_restricted ? std::string(aon::kGpuCounterRemedy) + "; " + ask
+                                             : ask;
+  api->set_state(core, AON_PROCESS_NODE, AON_STATE_OFF, reason, remedy.c_str());
 }
 
 aon_status start_provider(aon_core* core, const aon_core_api* api, aon_host, const char* config,

@@ -1,5 +1,7 @@
 #include "nvml/faults.h"
 
+#include <aon/gpu_counter_access.h>
+
 #include <cmath>
 
 #include "nvml/library.h"
@@ -9,9 +11,6 @@ namespace {
 
 constexpr uint32_t kMaxErrors = 3;
 constexpr uint32_t kMaxPassingErrors = 10;
-constexpr const char* kAllowCounters =
-    "run as root, or: echo options nvidia NVreg_RestrictProfilingToAdminUsers=0 > "
-    "/etc/modprobe.d/nvidia-profiling.conf, then reload the driver";
 
 bool is_lost_code(uint32_t code) { return code == kGpuIsLost || code == kResetRequired; }
 bool is_final(uint32_t code) {
@@ -78,7 +77,7 @@ void Faults::tell(const std::vector<std::string>& labels, node::StateText* state
     state->add(is_normal ? AON_STATE_ON : AON_STATE_DEGRADED,
                joined(queries) + (key.second.empty() ? "" : " of " + key.second) + ": " +
                    code_text(key.first),
-               is_gpm ? kAllowCounters : code_remedy(key.first));
+               is_gpm ? kGpuCounterRemedy : code_remedy(key.first));
   }
   tell_failed(labels, state);
 }

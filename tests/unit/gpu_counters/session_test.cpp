@@ -106,6 +106,8 @@ TEST_F(GpuCountersSession, busy_counters_and_missing_privileges_have_remedies) {
   const Problem forbidden = start();
   EXPECT_NE(forbidden.reason.find("administrators only"), std::string::npos);
   EXPECT_NE(forbidden.remedy.find("NVreg_RestrictProfilingToAdminUsers=0"), std::string::npos);
+  EXPECT_NE(forbidden.remedy.find("--cap-add SYS_ADMIN"), std::string::npos)
+      << "root in a container may not";
   EXPECT_FALSE(start()) << "and works as soon as it may";
 }
 

@@ -42,6 +42,7 @@ TEST(NvmlFaults, a_missing_permission_has_a_remedy) {
   EXPECT_FALSE(faults.note(0, "GPM", kNoPermission));
   EXPECT_EQ(told(faults).state, AON_STATE_DEGRADED);
   EXPECT_NE(told(faults).remedy.find("NVreg_RestrictProfilingToAdminUsers=0"), std::string::npos);
+  EXPECT_NE(told(faults).remedy.find("--cap-add SYS_ADMIN"), std::string::npos);
 }
 
 TEST(NvmlFaults, an_unknown_error_is_asked_again_and_then_not) {
