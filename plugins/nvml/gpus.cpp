@@ -15,11 +15,6 @@ constexpr SeriesText kXidCount{"health/xid-errors", "1",
                                "Xid events: errors that the driver reported"};
 constexpr SeriesText kXidNumber{"health/xid", "1", "number of the latest Xid event"};
 
-bool asks(const Query& query, const Gpu& gpu) {
-  if (gpu.instance) return query.asks == Asks::kEverything;
-  return query.asks != Asks::kGpusWithoutGpm || !gpu.has_gpm;
-}
-
 std::string time_text(uint64_t ns) {
   return ns < kNsPerMs ? std::to_string(ns / 1000) + " us"
                        : std::to_string((ns + kNsPerMs / 2) / kNsPerMs) + " ms";
@@ -59,11 +54,22 @@ bool Gpus::find() {
   return true;
 }
 
+bool Gpus::reads_gpm(uint32_t gpu) const {
+  const auto finished = finished_.find({gpu, kGpmName});
+  return gpus_[gpu].has_gpm && (finished == finished_.end() || !finished->second);
+}
+
+bool Gpus::asks(const Query& query, uint32_t gpu) const {
+  if (gpus_[gpu].instance) return query.asks == Asks::kEverything;
+  return query.asks != Asks::kGpusWithoutGpm || !reads_gpm(gpu);
+}
+
 bool Gpus::has_pace(Pace pace) const {
   if (pace == Pace::kOften || pace == Pace::kSeldom) return true;
-  return std::any_of(gpus_.begin(), gpus_.end(), [&](const Gpu& gpu) {
-    return pace == Pace::kGpm ? gpu.has_gpm : !gpu.has_gpm && !gpu.instance;
-  });
+  for (uint32_t i = 0; i < gpus_.size(); ++i) {
+    if (pace == Pace::kGpm ? reads_gpm(i) : !reads_gpm(i) && !gpus_[i].instance) return true;
+  }
+  return false;
 }
 
 uint64_t Gpus::rest_ns(uint64_t cost_ns) const {
@@ -91,7 +97,7 @@ void Gpus::read_pace(Pace pace, std::vector<GpuValue>* values) {
       ask(i, kGpmName, values, [&](Values* to) { return gpm_[i]->read(to); });
     }
     for (const Query& query : queries()) {
-      if (query.pace != pace || !asks(query, gpus_[i])) continue;
+      if (query.pace != pace || !asks(query, i)) continue;
       ask(i, query.name, values,
           [&](Values* to) { return query.read(library_.call(), gpus_[i].handle, to); });
     }

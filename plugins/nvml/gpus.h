@@ -65,6 +65,9 @@ class Gpus {
            const std::function<uint32_t(Values*)>& read);
   void read_events(std::vector<GpuValue>* values);
   void add(uint32_t gpu, Values* from, std::vector<GpuValue>* values) const;
+  /// GPM is there, and the driver has not refused it.
+  bool reads_gpm(uint32_t gpu) const;
+  bool asks(const Query& query, uint32_t gpu) const;
   bool has_pace(Pace pace) const;
   /// Behind an answer that took `cost_ns`.
   uint64_t rest_ns(uint64_t cost_ns) const;

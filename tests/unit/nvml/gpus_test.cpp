@@ -215,10 +215,12 @@ TEST_F(NvmlGpus, a_query_that_fails_takes_no_other_with_it) {
 TEST_F(NvmlGpus, permission_for_gpm_may_go_in_mid_run) {
   knob("FAKE_NVML_ERROR", "nvmlGpmSampleGet:4:3");
   open();
-  read(0);
+  EXPECT_EQ(read(0).count("pcie/received-rate"), 0u) << "GPM tells it, and asking takes 40 ms";
   EXPECT_EQ(read(100 * kMs).count("gpm/sm-active"), 1u);
   EXPECT_EQ(gpus_->state().state, AON_STATE_ON);
-  EXPECT_EQ(read(200 * kMs).count("gpm/sm-active"), 0u);
+  const auto refused = read(200 * kMs);
+  EXPECT_EQ(refused.count("gpm/sm-active"), 0u);
+  EXPECT_EQ(refused.count("pcie/received-rate"), 1u) << "GPM does not tell it any more";
   EXPECT_EQ(gpus_->state().state, AON_STATE_DEGRADED);
   EXPECT_NE(gpus_->state().remedy.find("NVreg_RestrictProfilingToAdminUsers"), std::string::npos);
 }
