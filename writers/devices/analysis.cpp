@@ -264,7 +264,7 @@ uint32_t Analysis::device_of(uint32_t communicator) const {
 }
 
 void Analysis::add_item(const Item& item, DevicePass* pass) {
-  const Call* call = item.correlation != 0 ? calls_.take(item.correlation) : nullptr;
+  const Call* call = item.correlation != 0 ? calls_.take(item.correlation, item.start_ns) : nullptr;
   const Launch launch = call != nullptr ? Launch{call->start_ns, call->end_ns} : Launch{0, 0};
   pass->sweep.add({item.start_ns, item.end_ns, item.work}, launch);
   if (item.is_kernel) pass->add_kernel(item.end_ns - item.start_ns, call);
@@ -372,7 +372,7 @@ Result<MissingLaunches> Analysis::missing_launches() {
     const Result<const Item*> item = reader->next();
     if (!item) return item.error();
     if (*item == nullptr) return MissingLaunches(calls_);
-    calls_.take((*item)->correlation);
+    calls_.take((*item)->correlation, (*item)->start_ns);
   }
 }
 

@@ -1,10 +1,17 @@
 /// The calls that started work, by correlation id, and when graphs were captured. A call of the
 /// runtime and that of the driver inside of it may have the same id: they are one, the outer.
+///
+/// Ids are of 32 bits, and each call of CUDA takes one: a job of hours has them several times, and
+/// not all calls are kept. So a call is only of work that begins within kLongestNs of it: in that
+/// time no process calls CUDA 2^32 times, which were 7 million calls a second where one takes a
+/// microsecond and more. Work that waits longer in its stream, as behind a kernel that hangs, has a
+/// call that is not known: an idle device did not wait for that call.
 /// Thread: one.   Cost: 24 bytes per call, at most kMaxCalls; a sort, then a binary search each.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <utility>
 #include <vector>
@@ -44,19 +51,23 @@ class Calls {
       return a.correlation != b.correlation ? a.correlation < b.correlation
                                             : a.start_ns < b.start_ns;
     });
-    const auto is_same = [](const Call& a, const Call& b) {
-      return a.correlation == b.correlation;
+    const auto is_same = [](const Call& outer, const Call& other) {
+      return outer.correlation == other.correlation && other.start_ns <= outer.end_ns;
     };
     calls_.erase(std::unique(calls_.begin(), calls_.end(), is_same), calls_.end());
   }
-  /// Of a piece of work, null: not known. Only after sort().
-  const Call* take(uint32_t correlation) {
-    const auto found = std::lower_bound(
-        calls_.begin(), calls_.end(), correlation,
-        [](const Call& call, uint32_t wanted) { return call.correlation < wanted; });
-    if (found == calls_.end() || found->correlation != correlation) return nullptr;
-    found->has_work = 1;
-    return &*found;
+  /// Of a piece of work that begins then, null: not known. Only after sort().
+  const Call* take(uint32_t correlation, uint64_t start_ns) {
+    const std::pair wanted(correlation, start_ns + kClocksNs);
+    const auto behind = std::upper_bound(calls_.begin(), calls_.end(), wanted,
+                                         [](const auto& work, const Call& call) {
+                                           return work < std::pair(call.correlation, call.start_ns);
+                                         });
+    if (behind == calls_.begin()) return nullptr;
+    Call& call = *std::prev(behind);
+    if (call.correlation != correlation || start_ns > call.end_ns + kLongestNs) return nullptr;
+    call.has_work = 1;
+    return &call;
   }
   std::span<const Call> all() const { return calls_; }
   uint64_t kernel_launch_count() const {
@@ -65,6 +76,9 @@ class Calls {
   }
 
  private:
+  static constexpr uint64_t kLongestNs = 600'000'000'000;
+  static constexpr uint64_t kClocksNs = 1'000'000'000;  ///< between device and host, at most
+
   std::vector<Call> calls_;
   Captures captures_;
 };
