@@ -43,10 +43,20 @@ const char* bound_text(Bound bound) {
 
 bool is_bound_by_units(const DeviceUse& use) { return use.bound > Bound::kDevice; }
 
-/// What faster work could save at most: until one of its units is used all the time.
+/// Of its units' means, which have the idle time in them, what they are while it works.
+double while_working(const DeviceUse& use, double mean) {
+  const DeviceTimes& times = use.times;
+  const uint64_t unrecorded_ns = times.idle_ns[static_cast<size_t>(IdleReason::kUnrecorded)];
+  const auto recorded_ns =
+      static_cast<double>(times.span_ns - std::min(times.span_ns, unrecorded_ns));
+  if (times.busy_ns == 0) return mean;
+  return std::min(mean * std::max(recorded_ns / static_cast<double>(times.busy_ns), 1.0), 1.0);
+}
+
+/// What faster work could save at most: until one of its units is used all the time that it works.
 double unused_s(const DeviceUse& use) {
-  const double used = std::max(use.units.compute, use.units.memory);
-  return static_cast<double>(use.times.busy_ns) * 1e-9 * std::max(0.0, 1 - used);
+  const double used = while_working(use, std::max(use.units.compute, use.units.memory));
+  return static_cast<double>(use.times.busy_ns) * 1e-9 * (1 - used);
 }
 
 /// Null: none is bound by its units.
@@ -80,8 +90,9 @@ void Findings::add_unit_bound(std::vector<Finding>* findings) const {
       "{} is {} in {:.0f} % of the time that it works: its busiest pipe is used to "
       "{:.0f} %, its memory to {:.0f} %, multiprocessors to {:.0f} %",
       ledger::device_text(*model_, worst->group, worst->device), bound_text(worst->bound),
-      bound_share(*worst) * 100, worst->units.compute * 100, worst->units.memory * 100,
-      worst->units.sm_active * 100);
+      bound_share(*worst) * 100, while_working(*worst, worst->units.compute) * 100,
+      while_working(*worst, worst->units.memory) * 100,
+      while_working(*worst, worst->units.sm_active) * 100);
   if (others != 0) text += fmt::format("; {} more are, too", others);
   findings->push_back({sum_s, text});
 }
