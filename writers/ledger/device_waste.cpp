@@ -7,7 +7,6 @@
 #include <map>
 #include <utility>
 
-#include "core/spool/home_node.h"
 #include "writers/devices/device_names.h"
 
 namespace aon::writers::ledger {
@@ -109,14 +108,14 @@ std::string device_text(const Model& model, uint32_t group, uint32_t device) {
 
 std::vector<std::vector<const DeviceUse*>> uses_by_device(const Model& model,
                                                           const std::vector<DeviceUse>& uses) {
-  std::map<std::pair<uint32_t, std::string>, size_t> places;
-  const spool::HomeNodes homes(*model.job);
+  // A machine whose containers had an agent each is several nodes.
+  std::map<std::pair<std::string, std::string>, size_t> places;
   std::vector<std::vector<const DeviceUse*>> devices;
   for (const DeviceUse& use : uses) {
     const std::string uuid = devices::uuid_text(model.groups[use.group], use.device);
     size_t place = devices.size();
-    const uint32_t node = homes.of(model.groups[use.group].node);
-    if (!uuid.empty()) place = places.try_emplace({node, uuid}, place).first->second;
+    const std::string& host = model.job->nodes[model.groups[use.group].node].host;
+    if (!uuid.empty()) place = places.try_emplace({host, uuid}, place).first->second;
     if (place == devices.size()) devices.emplace_back();
     devices[place].push_back(&use);
   }

@@ -146,6 +146,18 @@ TEST_F(Waste, a_process_with_a_file_of_its_own_shares_the_gpu_of_its_machine) {
   EXPECT_EQ(device_waste(model_, uses_).size(), 1u);
 }
 
+TEST_F(Waste, containers_of_one_machine_with_an_agent_each_share_its_gpus) {
+  for (int rank = 0; rank < 2; ++rank) {
+    add_process(7);
+    add_use(0, 10, 5);
+  }
+  model_.groups.back().node = 1;
+  job_.nodes[1].host = "one";
+  const std::vector<DeviceWaste> devices = device_waste(model_, uses_);
+  ASSERT_EQ(devices.size(), 1u);
+  EXPECT_EQ(devices[0].process_count, 2u);
+}
+
 TEST_F(Waste, time_without_records_is_none_of_it) {
   add_process(1);
   DeviceUse& use = add_use(0, 10, 5);
