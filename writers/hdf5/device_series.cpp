@@ -1,6 +1,7 @@
 #include "writers/hdf5/device_series.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "core/spool/home_node.h"
 #include "writers/devices/device_names.h"
@@ -8,6 +9,16 @@
 namespace aon::writers::hdf5 {
 
 using devices::digits_of;
+
+namespace {
+
+/// CUDA writes an address on the bus in capitals, NVML and hwloc do not.
+std::string lower_case(std::string text) {
+  for (char& letter : text) letter = static_cast<char>(tolower(static_cast<unsigned char>(letter)));
+  return text;
+}
+
+}  // namespace
 
 std::string listed_ranks(const std::vector<uint32_t>& ranks) {
   std::string text;
@@ -53,12 +64,16 @@ DeviceFacts DeviceFinder::find(uint32_t node, const std::string& folder) {
     facts.numa_nodes = object.numa_nodes;
     facts.cpus = object.cpus;
   }
+  // What runs on a part of a divided GPU runs on its board, whose UUID its process is not told.
+  const bool is_part = facts.uuid.starts_with("MIG-");
+  const std::string board = is_part ? std::string() : lower_case(facts.address);
   std::vector<uint32_t> ranks;
   for (const Group* group : ranks_of(node)) {
     if (group->process == nullptr) continue;
     const auto& devices = group->process->devices;
     const bool uses = std::any_of(devices.begin(), devices.end(), [&](const auto& one) {
-      return digits_of(one.second.definition.uuid) == digits;
+      return digits_of(one.second.definition.uuid) == digits ||
+             (!board.empty() && lower_case(one.second.address) == board);
     });
     if (uses) ranks.push_back(*group->rank);
   }

@@ -61,6 +61,7 @@ TEST(Hdf5DeviceSeries, says_where_a_device_is_and_who_uses_it) {
   spool::Process other{};
   const uint8_t another[16] = {1};
   other.devices[0] = device(another);
+  other.devices[0].address = "0000:18:00.0";
   Model model{};
   model.job = &job;
   for (uint32_t rank = 0; rank < 3; ++rank) {
@@ -86,6 +87,44 @@ TEST(Hdf5DeviceSeries, says_where_a_device_is_and_who_uses_it) {
   EXPECT_EQ(facts.numa_nodes, "0");
   EXPECT_EQ(facts.cpus, "0-1");
   EXPECT_EQ(facts.ranks, "0,2");
+}
+
+/// A rank has a part of a divided GPU; the board has series as well.
+TEST(Hdf5DeviceSeries, ranks_on_a_part_of_a_gpu_ran_on_its_board) {
+  const uint8_t part_uuid[16] = {0x77};
+  const uint8_t other_uuid[16] = {0x88};
+  spool::Job job;
+  job.nodes.resize(1);
+  job.nodes[0].devices[0] = device(kUuid);
+  job.nodes[0].devices[0].address = "0000:c1:00.0";
+  job.nodes[0].devices[1] = device(part_uuid);
+  job.nodes[0].devices[1].address = "0000:c1:00.0";
+  job.nodes[0].devices[2] = device(other_uuid);
+  job.nodes[0].devices[2].address = "";
+  spool::Process processes[3];
+  processes[0].devices[0] = device(part_uuid);
+  processes[0].devices[0].address = "0000:C1:00.0";
+  const uint8_t another[16] = {1};
+  processes[1].devices[0] = device(another);
+  processes[1].devices[0].address = "0000:C2:00.0";
+  processes[2].devices[0] = device(another);
+  processes[2].devices[0].address = "";
+  Model model{};
+  model.job = &job;
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    Group& group = model.groups.emplace_back();
+    group.id = rank;
+    group.rank = rank;
+    group.process = &processes[rank];
+  }
+  DeviceFinder finder(model);
+  EXPECT_EQ(finder.find(0, kFolder).ranks, "0");
+  EXPECT_EQ(finder.find(0, "gpu_MIG-77000000-0000-0000-0000-000000000000/gpm").ranks, "0");
+  processes[1].devices[0].address = "0000:C1:00.0";  // on another part
+  EXPECT_EQ(finder.find(0, kFolder).ranks, "0-1");
+  EXPECT_EQ(finder.find(0, "gpu_MIG-77000000-0000-0000-0000-000000000000/gpm").ranks, "0");
+  EXPECT_EQ(finder.find(0, "gpu_GPU-88000000-0000-0000-0000-000000000000/nvml").ranks, "")
+      << "nobody told an address";
 }
 
 /// Such a file is a node of the job, beside that of the agent on its machine.
