@@ -7,6 +7,7 @@
 
 #include "core/spool/text.h"
 #include "core/topology/topology.h"
+#include "writers/devices/device_names.h"
 #include "writers/otf2/definitions.h"
 
 namespace aon::writers::otf2 {
@@ -172,6 +173,7 @@ void GlobalDefinitions::write_device_properties(uint32_t id, const Group& group,
                                                          OTF2_TYPE_STRING, attribute));
   };
   add("device", found->second.name);
+  add("uuid", devices::uuid_text(group, device));
   add("bus address", found->second.address);
 }
 

@@ -89,6 +89,11 @@ class Recorded(GpuCase):
         self.assertEqual(rows[0]["name"], "Fake GPU A")
         self.assertEqual(rows[1]["address"], "0000:02:00.0")
         self.assertTrue(rows[0]["uuid"].startswith("01010101-0101"))
+        with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
+            known = trace.definitions.location_group_properties
+            told = {(p.location_group.name, p.name): p.value for p in known}
+        self.assertEqual(told["GPU 0 of MPI Rank 0", "device"], "Fake GPU A")
+        self.assertEqual(told["GPU 0 of MPI Rank 0", "uuid"], rows[0]["uuid"])
 
     def test_devices_are_placed_in_the_topology(self):
         """By their address on the bus: the recorded machine has one of the two."""
