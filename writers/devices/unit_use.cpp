@@ -53,6 +53,7 @@ void UnitTimeline::make_room(uint64_t end_ns) {
       to.counted_ns += from.counted_ns;
       to.sm += from.sm;
       to.occupancy += from.occupancy;
+      to.occupancy_ns += from.occupancy_ns;
       to.compute += from.compute;
       to.memory += from.memory;
       for (size_t k = 0; k < kUnitClassCount; ++k) to.class_ns[k] += from.class_ns[k];
@@ -77,7 +78,8 @@ void UnitTimeline::add(uint64_t begin_ns, uint64_t end_ns, const UnitSample& sam
     Bucket& bucket = buckets_[at - first_];
     bucket.counted_ns += ns;
     bucket.sm += or_zero(sample.sm) * ns;
-    bucket.occupancy += sample.occupancy * ns;
+    bucket.occupancy += or_zero(sample.occupancy) * ns;
+    bucket.occupancy_ns += is_known(sample.occupancy) ? ns : 0.0F;
     bucket.compute += sample.compute * ns;
     bucket.memory += sample.memory * ns;
     bucket.class_ns[what] += ns;
@@ -90,7 +92,7 @@ UnitUse UnitTimeline::use_of(uint64_t begin_ns, uint64_t end_ns) const {
   UnitUse use;
   if (buckets_.empty() || end_ns <= begin_ns) return use;
   if (end_ns - begin_ns < std::max(width_ns_, sampled_ns_ / sample_count_)) return use;
-  double counted_ns = 0, sm = 0, occupancy = 0, compute = 0, memory = 0;
+  double counted_ns = 0, sm = 0, occupancy = 0, occupancy_ns = 0, compute = 0, memory = 0;
   double class_ns[kUnitClassCount] = {};
   const uint64_t last = std::min(first_ + buckets_.size(), (end_ns - 1) / width_ns_ + 1);
   for (uint64_t at = std::max(first_, begin_ns / width_ns_); at < last; ++at) {
@@ -101,6 +103,7 @@ UnitUse UnitTimeline::use_of(uint64_t begin_ns, uint64_t end_ns) const {
     counted_ns += share * bucket.counted_ns;
     sm += share * bucket.sm;
     occupancy += share * bucket.occupancy;
+    occupancy_ns += share * bucket.occupancy_ns;
     compute += share * bucket.compute;
     memory += share * bucket.memory;
     for (size_t k = 0; k < kUnitClassCount; ++k) class_ns[k] += share * bucket.class_ns[k];
@@ -108,7 +111,7 @@ UnitUse UnitTimeline::use_of(uint64_t begin_ns, uint64_t end_ns) const {
   use.counted_ns = static_cast<uint64_t>(counted_ns);
   if (use.counted_ns == 0) return use;
   use.sm_active = static_cast<float>(sm / counted_ns);
-  use.occupancy = static_cast<float>(occupancy / counted_ns);
+  use.occupancy = occupancy_ns != 0 ? static_cast<float>(occupancy / occupancy_ns) : kUnknown;
   use.compute = static_cast<float>(compute / counted_ns);
   use.memory = static_cast<float>(memory / counted_ns);
   for (size_t k = 0; k < kUnitClassCount; ++k) use.class_ns[k] = static_cast<uint64_t>(class_ns[k]);

@@ -4,7 +4,7 @@
 /// rule, whose thresholds are Nsight Compute's (its sections/SpeedOfLight.py).
 ///
 /// Counters are those of the whole device, whoever uses it.
-/// Thread: one.   Cost: kMaxBuckets * 44 bytes per device and source, freed when all processes of
+/// Thread: one.   Cost: kMaxBuckets * 48 bytes per device and source, freed when all processes of
 /// its node have passed; a few ns per sample.
 #pragma once
 
@@ -66,6 +66,7 @@ class UnitTimeline {
     float counted_ns = 0;
     float sm = 0;
     float occupancy = 0;
+    float occupancy_ns = 0;  ///< of the samples that have it
     float compute = 0;
     float memory = 0;
     float class_ns[kUnitClassCount] = {};

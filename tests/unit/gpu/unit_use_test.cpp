@@ -66,6 +66,27 @@ TEST(UnitTimelineTest, has_the_means_of_each_time) {
   EXPECT_EQ(outside.counted_ns, 0u);
 }
 
+TEST(UnitTimelineTest, the_mean_of_occupancy_is_of_the_samples_that_have_it) {
+  UnitTimeline timeline;
+  UnitSample without = kComputing;
+  without.occupancy = kNone;
+  for (uint64_t i = 0; i < 100; ++i)
+    timeline.add(i * 100 * kMs, (i + 1) * 100 * kMs, i == 50 || i >= 80 ? without : kComputing);
+  const UnitUse all = timeline.use_of(0, 10 * kSecond);
+  EXPECT_NEAR(all.occupancy, 0.5, 1e-4);
+  EXPECT_NEAR(all.compute, 0.9, 1e-4);
+  EXPECT_TRUE(std::isnan(timeline.use_of(9 * kSecond, 10 * kSecond).occupancy)) << "none has it";
+  StateOut out;
+  timeline.save(&out);
+  UnitTimeline other;
+  StateIn in(out.bytes());
+  ASSERT_TRUE(other.load(&in));
+  EXPECT_EQ(other.use_of(0, 10 * kSecond).occupancy, all.occupancy);
+  const uint64_t late_ns = UnitTimeline::kMaxBuckets * UnitTimeline::kFirstWidthNs;
+  other.add(late_ns, late_ns + 100 * kMs, without);  // buckets are joined
+  EXPECT_NEAR(other.use_of(0, 10 * kSecond).occupancy, 0.5, 1e-4);
+}
+
 TEST(UnitTimelineTest, tells_nothing_of_what_is_shorter_than_its_samples) {
   UnitTimeline timeline;
   EXPECT_EQ(timeline.use_of(0, kSecond).counted_ns, 0u);
@@ -90,7 +111,7 @@ TEST(UnitTimelineTest, becomes_coarser_instead_of_longer) {
   EXPECT_EQ(timeline.use_of(kStart, kStart + kSecond).counted_ns, 0u) << "too short by now";
   StateOut out;
   timeline.save(&out);
-  EXPECT_LE(out.bytes().size(), UnitTimeline::kMaxBuckets * 44 + 64);
+  EXPECT_LE(out.bytes().size(), UnitTimeline::kMaxBuckets * 48 + 64);
   UnitTimeline other;
   StateIn in(out.bytes());
   ASSERT_TRUE(other.load(&in));
