@@ -25,10 +25,16 @@ Bound bound_of(const DeviceTimes& times, uint64_t median_kernel_ns, uint64_t med
   const auto idle_ns = [&](IdleReason reason) {
     return times.idle_ns[static_cast<size_t>(reason)];
   };
-  const auto recorded_ns = static_cast<double>(
-      times.span_ns - std::min(times.span_ns, idle_ns(IdleReason::kUnrecorded)));
-  const auto is_large = [&](uint64_t ns) { return static_cast<double>(ns) > kShare * recorded_ns; };
-  if (times.busy_ns == 0 && idle_ns(IdleReason::kUnrecorded) == 0) return Bound::kUnused;
+  const uint64_t unrecorded_ns = idle_ns(IdleReason::kUnrecorded);
+  const auto recorded_ns =
+      static_cast<double>(times.span_ns - std::min(times.span_ns, unrecorded_ns));
+  // Idle time whose reason is unknown says nothing: in a long job it is all behind the calls that
+  // are kept.
+  const double known_ns =
+      recorded_ns - std::min(recorded_ns, static_cast<double>(idle_ns(IdleReason::kUnknown)));
+  const auto is_large = [&](uint64_t ns) { return static_cast<double>(ns) > kShare * known_ns; };
+  // Of a time without work medians say nothing, and what ran unseen could be anything.
+  if (times.busy_ns == 0) return unrecorded_ns == 0 ? Bound::kUnused : Bound::kUnrecorded;
   if (recorded_ns < least_recorded * static_cast<double>(times.span_ns)) return Bound::kUnrecorded;
   const uint64_t late_ns = idle_ns(IdleReason::kHostWait) + idle_ns(IdleReason::kLaunch);
   if (is_large(late_ns)) return Bound::kLaunch;

@@ -158,7 +158,8 @@ TEST(Bound, follows_the_documented_thresholds) {
   times.span_ns = 1000;
   EXPECT_EQ(bound_of(times, 100, 10), Bound::kUnused);
   times.idle_ns[static_cast<size_t>(IdleReason::kUnrecorded)] = 200;
-  EXPECT_EQ(bound_of(times, 100, 10), Bound::kDevice) << "what ran then is not known";
+  EXPECT_EQ(bound_of(times, 100, 10), Bound::kUnrecorded) << "what ran then is not known";
+  EXPECT_EQ(bound_of(times, 10, 100), Bound::kUnrecorded) << "medians are of other times";
   times.idle_ns[static_cast<size_t>(IdleReason::kUnrecorded)] = 0;
   times.busy_ns = 10;
   EXPECT_EQ(bound_of(times, 100, 10), Bound::kDevice);
@@ -193,6 +194,23 @@ TEST(Bound, is_of_what_was_recorded) {
   unrecorded_ns = 7300;
   times.idle_ns[static_cast<size_t>(IdleReason::kHostWait)] = 500;
   EXPECT_EQ(bound_of(times, 100, 10), Bound::kUnrecorded) << "less than a tenth";
+}
+
+/// Of a process two million calls are kept; later gaps have no reason.
+TEST(Bound, is_not_of_gaps_whose_reason_is_unknown) {
+  DeviceTimes times;
+  times.span_ns = 1000;
+  times.busy_ns = 300;
+  times.idle_ns[static_cast<size_t>(IdleReason::kUnknown)] = 500;
+  times.idle_ns[static_cast<size_t>(IdleReason::kStarved)] = 200;
+  EXPECT_EQ(bound_of(times, 100, 10), Bound::kStarved) << "200 of 500";
+  times.idle_ns[static_cast<size_t>(IdleReason::kStarved)] = 0;
+  times.idle_ns[static_cast<size_t>(IdleReason::kHostWait)] = 200;
+  EXPECT_EQ(bound_of(times, 100, 10), Bound::kLaunch);
+  times.idle_ns[static_cast<size_t>(IdleReason::kHostWait)] = 0;
+  times.idle_ns[static_cast<size_t>(IdleReason::kUnknown)] = 700;
+  EXPECT_EQ(bound_of(times, 100, 10), Bound::kDevice);
+  EXPECT_EQ(bound_of(times, 10, 100), Bound::kLaunch) << "it rests, whatever the reason";
 }
 
 TEST(Bound, counters_tell_where_nothing_was_recorded) {
