@@ -90,6 +90,7 @@ void set(const Client& client, Attribute attribute, Value value) {
 /// Where another subscriber was first, it has decided what graphs are.
 void set_up_v2(const Client& client, const Setup& setup) {
   if (setup.has_zeroed_buffers) set(client, Attribute::kZeroedBuffers, uint8_t{1});
+  set(client, Attribute::kDeviceBuffers, kMaxDeviceBuffers);
   set(client, Attribute::kThreadIdType, kSystemThreadIds);
   set(client, Attribute::kAllSyncRecords, uint8_t{0});
   set(client, Attribute::kGraphsAsOne, uint8_t{setup.has_graph_nodes ? uint8_t{0} : uint8_t{1}});

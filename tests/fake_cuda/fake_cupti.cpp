@@ -408,7 +408,9 @@ Code cuptiActivitySetAttribute_v2(Subscriber subscriber, Attribute attribute, si
                                   void* value) {
   if (const Code code = check_v2(subscriber); code != kSuccess) return code;
   const bool is_word = attribute == Attribute::kThreadIdType;
-  if (*bytes != (is_word ? sizeof(int32_t) : sizeof(uint8_t))) return kInvalidParameter;
+  const bool is_size = attribute == Attribute::kDeviceBuffers;
+  if (*bytes != (is_size ? sizeof(size_t) : is_word ? sizeof(int32_t) : sizeof(uint8_t)))
+    return kInvalidParameter;
   if (attribute == Attribute::kZeroedBuffers) promise_zeros(true);
   if (attribute == Attribute::kGraphsAsOne) {
     const std::lock_guard lock(state().mutex);

@@ -171,7 +171,7 @@ TEST_F(Backends, none_calls_what_is_of_the_other) {
   g_calls.clear();
   use_all();
   for (const std::string& name : g_calls) EXPECT_NE(name.find("_v2"), std::string::npos) << name;
-  EXPECT_EQ(g_calls.size(), 12u);
+  EXPECT_EQ(g_calls.size(), 13u);
 }
 
 TEST_F(Backends, attributes_take_the_place_of_functions) {
@@ -181,6 +181,7 @@ TEST_F(Backends, attributes_take_the_place_of_functions) {
   EXPECT_EQ(g_attributes.at(Attribute::kThreadIdType), kSystemThreadIds);
   EXPECT_EQ(g_attributes.at(Attribute::kAllSyncRecords), 0);
   EXPECT_EQ(g_attributes.at(Attribute::kGraphsAsOne), 1);
+  EXPECT_EQ(g_attributes.at(Attribute::kDeviceBuffers), 32) << "as a size_t";
   client_.backend->set_up(client_, {true, true, false});
   EXPECT_EQ(g_attributes.at(Attribute::kGraphsAsOne), 0);
 }
