@@ -9,7 +9,7 @@ import time
 import h5py
 import otf2
 from gpu_case import FAKES, KERNELS, PROGRAM, GpuCase, counts, gpu_environment, main, readers
-from aon_test import SOURCE, environment, ledger, mpirun, profile
+from aon_test import environment, ledger, mpirun, profile
 
 class Recorded(GpuCase):
     def test_every_kernel_copy_and_graph_is_on_its_stream(self):
@@ -82,37 +82,6 @@ class Recorded(GpuCase):
             self.assertEqual(row["histogram"][13], row["count"], "8 to 16 us")
             self.assertEqual(sum(row["histogram"]), row["count"])
         self.assertEqual(sum(self.table("graphs")[0]["histogram"]), 1)
-
-    def test_devices_are_named(self):
-        self.run_program(5, 1)
-        rows = {r["rank"]: r for r in self.table("devices")}
-        self.assertEqual(rows[0]["name"], "Fake GPU A")
-        self.assertEqual(rows[1]["address"], "0000:02:00.0")
-        self.assertTrue(rows[0]["uuid"].startswith("01010101-0101"))
-        with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
-            known = trace.definitions.location_group_properties
-            told = {(p.location_group.name, p.name): p.value for p in known}
-        self.assertEqual(told["GPU 0 of MPI Rank 0", "device"], "Fake GPU A")
-        self.assertEqual(told["GPU 0 of MPI Rank 0", "uuid"], rows[0]["uuid"])
-
-    def test_devices_are_placed_in_the_topology(self):
-        """By their address on the bus: the recorded machine has one of the two."""
-        recorded = SOURCE / "tests" / "replay" / "topology" / "epyc-vm-2cpu.xml"
-        xml = recorded.read_text()
-        at = xml.index(">", xml.index('<object type="Bridge"')) + 1
-        gpu = ('<object type="PCIDev" gp_index="91" pci_busid="0000:01:00.0" '
-               'pci_type="0302 [10de:20b0] [10de:1450] a1" pci_link_speed="0.0"></object>')
-        machine = self.folder / "machine.xml"
-        machine.write_text(xml[:at] + gpu + xml[at:])
-        self.run_program(5, 1, HWLOC_XMLFILE=machine)
-        rows = {r["rank"]: r for r in self.table("devices")}
-        self.assertEqual((rows[0]["cpus"], rows[0]["numa_nodes"]), ("0-1", "0"))
-        self.assertEqual((rows[1]["cpus"], rows[1]["numa_nodes"]), ("", ""))
-        with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
-            known = trace.definitions.system_tree_node_properties
-            placed = [(p.system_tree_node.class_name, p.system_tree_node.name, p.value)
-                      for p in known if p.name == "bus address"]
-        self.assertIn(("GPU", "GPU 0000:01:00.0", "0000:01:00.0"), placed)
 
     def test_threads_have_buffers_of_their_own(self):
         self.run_program(20_000, 4, 1, ranks=1, AON_MEMORY="64MiB")
