@@ -80,8 +80,11 @@ void Dataset::create(std::optional<hsize_t> rows) {
   if (fill_ != nullptr) {
     checked(H5Pset_fill_value(creation.get(), file_type_, fill_), "fill value");
   }
+  // Chunks are written whole, nearly all. HDF5 would keep 1 MiB of them for each dataset.
+  const Handle access(checked(H5Pcreate(H5P_DATASET_ACCESS), "dataset access"));
+  checked(H5Pset_chunk_cache(access.get(), 0, 0, H5D_CHUNK_CACHE_W0_DEFAULT), "chunk cache");
   dataset_ = Handle(checked(H5Dcreate2(group_, name_.c_str(), file_type_, space.get(), H5P_DEFAULT,
-                                       creation.get(), H5P_DEFAULT),
+                                       creation.get(), access.get()),
                             name_.c_str()));
   if (!text_.units.empty()) set_attribute(dataset_.get(), "units", text_.units);
   if (!text_.long_name.empty()) set_attribute(dataset_.get(), "long_name", text_.long_name);

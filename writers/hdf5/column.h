@@ -81,9 +81,8 @@ class AnyColumn {
 template <class T, size_t kWidth = 1>
 class Column : public AnyColumn {
  public:
-  /// `fill` lives as long as the column.
-  Column(hid_t group, const std::string& name, const ColumnText& text, const T* fill = nullptr)
-      : dataset_(group, name, element_type<T>().file, kWidth, fill, text), fill_(fill) {}
+  Column(hid_t group, const std::string& name, const ColumnText& text)
+      : dataset_(group, name, element_type<T>().file, kWidth, nullptr, text) {}
 
   void append(T value) {
     buffer_.push_back(value);
@@ -99,14 +98,6 @@ class Column : public AnyColumn {
   }
   hsize_t rows() const override { return dataset_.rows() + buffer_.size() / kWidth; }
   hid_t id() const override { return dataset_.id(); }
-  /// Rows so far become the fill value; for a column that is made late.
-  void extend(hsize_t rows) {
-    if (rows < kChunkRows && fill_ != nullptr) {
-      buffer_.assign(rows * kWidth, *fill_);
-    } else {
-      dataset_.extend(rows);
-    }
-  }
 
  private:
   void spill() {
@@ -115,7 +106,6 @@ class Column : public AnyColumn {
   }
 
   Dataset dataset_;
-  const T* fill_;
   std::vector<T> buffer_;
 };
 

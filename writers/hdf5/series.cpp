@@ -37,11 +37,18 @@ std::string device_path(const std::string& folder) {
 
 }  // namespace
 
-Series::Series(hid_t parent, const std::string& path, const std::string& title)
+Series::Series(hid_t parent, const std::string& path, const std::string& title, std::string folder)
     : group_(create_group(parent, path)),
+      folder_(std::move(folder)),
       time_(group_.get(), "time", {"nanoseconds since 1970-01-01 00:00:00", "time"}) {
   set_attribute(group_.get(), "NX_class", "NXdata");
   set_attribute(group_.get(), "title", title);
+}
+
+std::string Series::claim(const std::string& name, uint32_t metric) {
+  std::string free = name;
+  while (!used_names_.insert(free).second) free += "_" + std::to_string(metric);
+  return free;
 }
 
 Series::Metric& Series::metric_of(uint32_t metric, const GlobalMetric& definition) {
@@ -50,16 +57,12 @@ Series::Metric& Series::metric_of(uint32_t metric, const GlobalMetric& definitio
   Metric made;
   // The group is named after the provider already: "perf::task-clock" is task-clock here.
   const std::string name = name_in_provider(definition);
-  const std::string folder = folder_of(name);
-  made.name = object_name(folder.empty() ? name : name.substr(folder.size() + 1));
-  for (const auto& [id, other] : metrics_) {
-    if (other.name == made.name) made.name += "_" + std::to_string(metric);
-  }
+  const size_t prefix = folder_.empty() ? 0 : folder_.size() + 1;
+  made.name = claim(object_name(name.substr(prefix)), metric);
   const char* unit = definition.unit.empty() ? "1" : definition.unit.c_str();
-  made.values = std::make_unique<Column<double>>(group_.get(), made.name,
-                                                 ColumnText{unit, definition.description}, &kNan);
+  made.values = std::make_unique<SparseColumn>(group_.get(), made.name,
+                                               ColumnText{unit, definition.description}, &kNan);
   made.mode = definition.mode == MetricMode::kAccumulated ? "accumulated" : "absolute";
-  made.values->extend(rows_);
   return metrics_.emplace(metric, std::move(made)).first->second;
 }
 
@@ -68,28 +71,29 @@ void Series::add(uint64_t time_ns, uint32_t metric, const GlobalMetric& definiti
   if (row_time_ns_ && *row_time_ns_ != time_ns) end_row();
   row_time_ns_ = time_ns;
   Metric& m = metric_of(metric, definition);
-  m.value = value;
-  m.scale = kUnscaled;
-  if (running_ns == 0 || running_ns >= enabled_ns) return;
-  m.scale = static_cast<double>(enabled_ns) / static_cast<double>(running_ns);
-  if (m.scales != nullptr) return;
-  m.scales = std::make_unique<Column<double>>(
-      group_.get(), m.name + "_scale", ColumnText{"1", "enabled / running, already in the value"},
-      &kUnscaled);
-  m.scales->extend(rows_);
+  m.values->set(rows_, value);
+  const bool is_scaled = running_ns != 0 && running_ns < enabled_ns;
+  if (is_scaled && m.scales == nullptr) {
+    m.scales = std::make_unique<SparseColumn>(
+        group_.get(), claim(m.name + "_scale", metric),
+        ColumnText{"1", "enabled / running, already in the value"}, &kUnscaled);
+  }
+  if (m.scales == nullptr) return;
+  m.scales->set(rows_, is_scaled ? static_cast<double>(enabled_ns) / static_cast<double>(running_ns)
+                                 : kUnscaled);
 }
 
 void Series::end_row() {
   if (!row_time_ns_) return;
   time_.append(static_cast<int64_t>(*row_time_ns_));
-  for (auto& [id, metric] : metrics_) {
-    metric.values->append(metric.value.value_or(kNan));
-    if (metric.scales != nullptr) metric.scales->append(metric.value ? metric.scale : kUnscaled);
-    metric.value.reset();
-  }
   if (rows_ == 0) set_attribute(group_.get(), "start", iso_time(*row_time_ns_));
   ++rows_;
   row_time_ns_.reset();
+  if (rows_ % kChunkRows != 0) return;
+  for (auto& [id, metric] : metrics_) {
+    metric.values->spill();
+    if (metric.scales != nullptr) metric.scales->spill();
+  }
 }
 
 void Series::finish() {
@@ -99,9 +103,9 @@ void Series::finish() {
   checked(H5DSset_scale(time_.id(), "time"), "dimension");
   std::vector<std::string> auxiliary;
   for (auto& [id, metric] : metrics_) {
-    for (Column<double>* column : {metric.values.get(), metric.scales.get()}) {
+    for (SparseColumn* column : {metric.values.get(), metric.scales.get()}) {
       if (column == nullptr) continue;
-      column->finish();
+      column->finish(rows_);
       checked(H5DSattach_scale(column->id(), time_.id(), 0), "dimension");
     }
     set_attribute(metric.values->id(), "mode", metric.mode);
@@ -136,8 +140,13 @@ std::string SeriesWriter::path_of(const Location& location, const std::string& p
 
 std::string SeriesWriter::claim(const std::string& path) {
   if (used_paths_.empty()) set_attribute(root_.get(), "default", path);
-  const uint32_t uses = used_paths_[path]++;
-  return uses == 0 ? path : path + "_" + std::to_string(uses);
+  const auto [found, is_free] = used_paths_.try_emplace(path, 0);
+  if (is_free) return path;
+  std::string other;
+  do {
+    other = path + "_" + std::to_string(++found->second);
+  } while (!used_paths_.try_emplace(other, 0).second);
+  return other;
 }
 
 void SeriesWriter::set_coverage(hid_t group, const Location& location) const {
@@ -178,7 +187,9 @@ void SeriesWriter::begin(const Location& location) { location_ = &location; }
 void SeriesWriter::add(const Event& sample) {
   if (sample.region >= model_->metrics.size()) return;
   const GlobalMetric& metric = model_->metrics[sample.region];
-  const std::string folder = folder_of(name_in_provider(metric));
+  // Agents alone tell of devices: whatever a program calls its counters, they are about its rank.
+  const bool is_of_node = location_->process == spool::kNodeProcess;
+  const std::string folder = is_of_node ? folder_of(name_in_provider(metric)) : std::string();
   std::unique_ptr<Series>& series = open_[{metric.provider, folder}];
   if (series == nullptr) {
     const bool is_of_device = !folder.empty();
@@ -186,7 +197,8 @@ void SeriesWriter::add(const Event& sample) {
         is_of_device ? device_path(folder) : path_of(*location_, metric.provider);
     const std::string path = claim(name);
     new_places_.emplace_back(name, path);
-    series = std::make_unique<Series>(root_.get(), path, metric.provider + ", " + location_->name);
+    series = std::make_unique<Series>(root_.get(), path, metric.provider + ", " + location_->name,
+                                      folder);
     if (is_of_device) {
       set_device(series->group(), *location_, folder);
     } else {

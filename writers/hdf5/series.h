@@ -9,19 +9,21 @@
 /// The series of a share are in a file of its own, which looks the same; profile.h5 has links to
 /// them, and readers see no difference.
 ///
-/// Owner: the writer.   Thread: one.   Cost: a buffer per column of one location at a time.
+/// Owner: the writer.   Thread: one.   Cost: the values of kChunkRows rows of one location at a time.
 /// Errors: H5Error.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "writers/hdf5/column.h"
 #include "writers/hdf5/device_series.h"
+#include "writers/hdf5/sparse_column.h"
 #include "writers/writer.h"
 
 namespace aon::writers::hdf5 {
@@ -29,8 +31,9 @@ namespace aon::writers::hdf5 {
 /// The series of one provider on one location.
 class Series {
  public:
-  /// `path` is that of the group to create below `parent`.
-  Series(hid_t parent, const std::string& path, const std::string& title);
+  /// `path` is that of the group to create below `parent`, `folder` what the names of its metrics
+  /// begin with: "gpu_UUID/FOLDER" or "".
+  Series(hid_t parent, const std::string& path, const std::string& title, std::string folder);
 
   /// Adds a value at `time_ns`, which never decreases.
   void add(uint64_t time_ns, uint32_t metric, const GlobalMetric& definition, double value,
@@ -41,18 +44,20 @@ class Series {
  private:
   struct Metric {
     std::string name;
-    std::unique_ptr<Column<double>> values;
-    std::unique_ptr<Column<double>> scales;  ///< null until it was multiplexed once
-    const char* mode = "";                   ///< accumulated, absolute
-    std::optional<double> value;             ///< of the row that is being made
-    double scale = 1;
+    std::unique_ptr<SparseColumn> values;
+    std::unique_ptr<SparseColumn> scales;  ///< null until it was multiplexed once
+    const char* mode = "";                 ///< accumulated, absolute
   };
 
   Metric& metric_of(uint32_t metric, const GlobalMetric& definition);
+  /// `name`, or one like it with the metric's id when another column has it.
+  std::string claim(const std::string& name, uint32_t metric);
   void end_row();
 
   Handle group_;
+  std::string folder_;
   Column<int64_t> time_;
+  std::set<std::string> used_names_;
   std::map<uint32_t, Metric> metrics_;  ///< by global id
   std::optional<uint64_t> row_time_ns_;
   hsize_t rows_ = 0;
@@ -91,8 +96,8 @@ class SeriesWriter {
   const Location* location_ = nullptr;
   /// Of the current location, by provider and folder.
   std::map<std::pair<std::string, std::string>, std::unique_ptr<Series>> open_;
-  std::map<std::string, uint32_t> used_paths_;
-  std::vector<Place> new_places_;  ///< since the last save_series()
+  std::map<std::string, uint32_t> used_paths_;  ///< how often others wanted it
+  std::vector<Place> new_places_;               ///< since the last save_series()
 };
 
 /// Hands over the new series of a share, which are in `file` as seen from profile.h5. `series`

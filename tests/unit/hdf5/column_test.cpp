@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "writers/hdf5/read.h"
+#include "writers/hdf5/sparse_column.h"
 
 namespace aon::writers::hdf5 {
 namespace {
@@ -101,18 +102,50 @@ TEST_F(Columns, without_rows_are_there) {
   EXPECT_TRUE(read_texts(file_.get(), "none/name").empty());
 }
 
-TEST_F(Columns, that_are_made_late_have_the_fill_value_before) {
+TEST_F(Columns, that_get_a_value_late_have_the_fill_value_before) {
   constexpr double kFill = -1;
   for (const hsize_t rows : {hsize_t{3}, kChunkRows + 1}) {
     const std::string name = "late" + std::to_string(rows);
-    Column<double> late(file_.get(), name, {}, &kFill);
-    late.extend(rows);
-    late.append(7);
-    late.finish();
+    SparseColumn late(file_.get(), name, {}, &kFill);
+    late.set(rows, 7);
+    late.finish(rows + 1);
     std::vector<double> expected(rows, kFill);
     expected.push_back(7);
     EXPECT_EQ(read_numbers(file_.get(), name), expected);
   }
+}
+
+TEST_F(Columns, have_the_fill_value_where_nothing_was_set) {
+  constexpr double kFill = -1;
+  const hsize_t rows = 3 * kChunkRows + 5;
+  SparseColumn column(file_.get(), "sparse", {}, &kFill);
+  std::vector<double> expected(rows, kFill);
+  for (const hsize_t row : {hsize_t{1}, kChunkRows - 1, 2 * kChunkRows, rows - 1}) {
+    if (row % kChunkRows == 0) column.spill();
+    column.set(row, 0);
+    column.set(row, 0.5 + static_cast<double>(row));  // the later one counts
+    expected[row] = 0.5 + static_cast<double>(row);
+    if (row % kChunkRows == kChunkRows - 1) column.spill();
+    if (row == 2 * kChunkRows) column.spill();
+  }
+  column.finish(rows);
+  EXPECT_EQ(read_numbers(file_.get(), "sparse"), expected);
+  const Handle space(H5Dget_space(column.id()));
+  hsize_t chunks = 0;
+  H5Dget_num_chunks(column.id(), space.get(), &chunks);
+  EXPECT_EQ(chunks, 3u) << "one has no value";
+}
+
+TEST_F(Columns, keep_at_most_a_chunk_in_memory) {
+  Column<uint64_t> column(file_.get(), "long", {});
+  for (uint64_t row = 0; row <= kChunkRows; ++row) column.append(row);
+  column.finish();
+  const Handle access(H5Dget_access_plist(column.id()));
+  size_t slots = 0;
+  size_t bytes = 0;
+  double preemption = 0;
+  ASSERT_GE(H5Pget_chunk_cache(access.get(), &slots, &bytes, &preemption), 0);
+  EXPECT_LE(bytes, kChunkRows * sizeof(uint64_t));
 }
 
 }  // namespace
