@@ -227,7 +227,9 @@ std::optional<std::pair<uint32_t, uint64_t>> Findings::top_call() const {
   return std::pair(top->first, top->second);
 }
 
-void Findings::add_expensive_call(std::vector<Finding>* findings) const {
+/// Where a rank has lost records of its threads, there were more calls than are known.
+void Findings::add_expensive_call(std::span<const LocationTally> tallies,
+                                  std::vector<Finding>* findings) const {
   const auto top = top_call();
   if (!top || total_ns() == 0) return;
   const uint32_t region = top->first;
@@ -238,9 +240,15 @@ void Findings::add_expensive_call(std::vector<Finding>* findings) const {
   const double sum_s = static_cast<double>(top->second) / kNsPerSecond;
   const double share = 100.0 * static_cast<double>(top->second) / static_cast<double>(total_ns());
   if (share < kLeastCallPercent) return;
-  std::string text = fmt::format("{} takes {:.1f} % of the ranks' time ({} in {} call{})",
-                                 model_->regions[region].name, share, seconds_text(sum_s),
-                                 grouped(calls_[region]), calls_[region] == 1 ? "" : "s");
+  const bool has_losses =
+      std::any_of(tallies.begin(), tallies.end(), [&](const LocationTally& tally) {
+        return is_thread_of_process(*tally.location) && tally.lost_count() != 0 &&
+               model_->groups[tally.location->group].rank;
+      });
+  std::string text = fmt::format("{} takes {}{:.1f} % of the ranks' time ({} in {} {}call{})",
+                                 model_->regions[region].name, has_losses ? "at least " : "", share,
+                                 seconds_text(sum_s), grouped(calls_[region]),
+                                 has_losses ? "known " : "", calls_[region] == 1 ? "" : "s");
   text += extremes_text("is in it longest", time_of);
   findings->push_back({sum_s, text});
 }
@@ -425,7 +433,8 @@ std::vector<std::string> Findings::lines(std::span<const LocationTally> tallies)
   if (!add_split_world(&findings)) add_worlds(&findings);
   add_spawned(&findings);
   // Where names and ends are missing, times are not what they seem.
-  if (model_->job == nullptr || !model_->job->has_damaged_definitions) add_times(&findings);
+  if (model_->job == nullptr || !model_->job->has_damaged_definitions)
+    add_times(tallies, &findings);
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.weight_s > b.weight_s; });
   std::vector<std::string> result;
@@ -435,13 +444,13 @@ std::vector<std::string> Findings::lines(std::span<const LocationTally> tallies)
   return result;
 }
 
-void Findings::add_times(std::vector<Finding>* all) const {
+void Findings::add_times(std::span<const LocationTally> tallies, std::vector<Finding>* all) const {
   const WaitTimes waits = wait_times();
   add_culprits(waits, all);
   if (!sees_communication()) add_uneven_region(all);
   add_slow_collectives(all);
   add_nccl(all);
-  add_expensive_call(all);
+  add_expensive_call(tallies, all);
   add_waiting(waits, all);
   add_hot_spot(all);
   add_hot_function(all);

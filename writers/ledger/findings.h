@@ -183,7 +183,8 @@ class Findings final : public Writer {
   void add_slow_collectives(std::vector<Finding>* findings) const;
   /// All members' time in matched operations.
   static double busy_ns(const LatenessTable& table);
-  void add_expensive_call(std::vector<Finding>* findings) const;
+  void add_expensive_call(std::span<const LocationTally> tallies,
+                          std::vector<Finding>* findings) const;
   double communication_share() const;
   /// wait_findings.cpp; `share` of the ranks' time
   void add_waiting(const WaitTimes& waits, std::vector<Finding>* findings) const;
@@ -191,7 +192,7 @@ class Findings final : public Writer {
                          std::vector<Finding>* findings) const;
   void add_unknown_waiting(const WaitTimes& waits, double share,
                            std::vector<Finding>* findings) const;
-  void add_times(std::vector<Finding>* all) const;
+  void add_times(std::span<const LocationTally> tallies, std::vector<Finding>* all) const;
   /// device_findings.cpp
   void add_devices(std::vector<Finding>* findings) const;
   void add_unit_bound(std::vector<Finding>* findings) const;

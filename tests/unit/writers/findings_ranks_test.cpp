@@ -322,6 +322,33 @@ TEST_F(FindingsOfRanks, threads_that_call_mpi_count_like_the_first_one) {
                                                "(10.0 s in 2 calls)"));
 }
 
+TEST_F(FindingsOfRanks, of_calls_whose_records_are_lost_only_the_known_ones_are_told) {
+  Findings findings(&waits_);
+  test::run_whole({&findings}, model_, [](const Location&) {
+    return std::vector<Event>{test::enter(1, 0), test::leave(10 * kSecond, 0)};
+  });
+  for (const Location& location : model_.locations) {
+    profile::RegionStatistics row;
+    row.region = kBarrier;
+    row.count = 3;
+    row.exclusive_ns = 5 * kSecond;
+    findings.add_profile(model_.groups[location.group], &location, {&row, 1});
+  }
+  constexpr const char* kAll = "MPI_Barrier takes 50.0 % of the ranks' time (20.0 s in 12 calls)";
+  LocationTally tally;
+  tally.location = &model_.locations[1];
+  EXPECT_THAT(findings.lines({&tally, 1})[0], HasSubstr(kAll));
+  tally.lost[static_cast<size_t>(LossReason::kPoolFull)].count = 7;
+  EXPECT_THAT(findings.lines({&tally, 1})[1],
+              HasSubstr("MPI_Barrier takes at least 50.0 % of the ranks' time (20.0 s in 12 known "
+                        "calls)"));
+  model_.locations[1].type = LocationType::kSamples;
+  EXPECT_THAT(findings.lines({&tally, 1})[1], HasSubstr(kAll)) << "no calls are lost";
+  model_.locations[1].type = LocationType::kThread;
+  model_.groups[1].rank.reset();
+  EXPECT_THAT(findings.lines({&tally, 1})[1], HasSubstr(kAll)) << "it has no rank";
+}
+
 class FirstDeath : public FindingsOfRanks {
  protected:
   void end(uint32_t rank, int32_t signal, uint64_t ticks) {
