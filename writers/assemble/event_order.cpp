@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "writers/profile/late_begin.h"
+
 namespace aon::writers {
 namespace {
 
@@ -168,9 +170,11 @@ void EventOrder::resync(std::span<const spool::OpenRegion> open, std::span<const
 void EventOrder::enter_open(const spool::OpenRegion& region) {
   if (region.region == spool::kUnseenRegion) {
     push_unseen(region.start_ticks);
-  } else {
-    enter_region(region.region, region.start_ticks);
+    return;
   }
+  Event& enter = enter_region(region.region, region.start_ticks);
+  const uint64_t begin_ns = clock_.to_ns(region.start_ticks);
+  if (begin_ns < enter.time_ns) profile::set_begin_in_hole(&enter, begin_ns);
 }
 
 void EventOrder::count(const RecordHead& head) {

@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "writers/profile/late_begin.h"
+
 namespace aon::writers::profile {
 namespace {
 
@@ -89,7 +91,7 @@ void LocationProfile::enter(const Event& event) {
   if (region >= row_index_.size()) return;
   const uint32_t row = row_of(region);
   ++rows_[row].active_calls;
-  stack_.push_back({row, std::max(event.weight, 1u), event.time_ns, 0});
+  stack_.push_back({row, std::max(event.weight, 1u), begin_ns(event), 0});
 }
 
 /// A range overlaps other regions, and so has no time of its own.

@@ -16,8 +16,8 @@
 /// more than has passed since the last sampled call of the region, of which one such interval is
 /// carried on: else one that was interrupted for 4 ms would stand for seconds. A call that is open
 /// at the end counts with the time up to there. A region whose end was lost (EventKind::kCut)
-/// counts, but has no time. A range (ValueType::kRangeEnd) counts where it ends, without exclusive
-/// time.
+/// counts, but has no time; one that began in a hole has its whole time. A range
+/// (ValueType::kRangeEnd) counts where it ends, without exclusive time.
 ///
 /// Thread: one.   Cost: about 5 ns per event, no hashing; memory grows with the regions of one
 /// location, not with events.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "writers/profile/late_begin.h"
 #include "writers/steps/calls.h"
 #include "writers/steps/statistics.h"
 #include "writers/steps/steps.h"
@@ -74,11 +75,12 @@ class Meter : public StepMeter {
   std::vector<steps::LoopTracker> trackers_;
   std::map<uint32_t, Loop> loops_;
   std::optional<CallWait> wait_ahead_;
-  Cut now_{};                ///< end of the last call, and what was in MPI and waited up to it
-  uint64_t first_ns_ = 0;    ///< end of the first call, that is MPI_Init
-  uint64_t last_ns_ = 0;     ///< begin of the last one
-  uint32_t depth_ = 0;       ///< of annotated steps
-  bool has_no_end_ = false;  ///< the next Leave is none
+  Cut now_{};                   ///< end of the last call, and what was in MPI and waited up to it
+  uint64_t first_ns_ = 0;       ///< end of the first call, that is MPI_Init
+  uint64_t last_ns_ = 0;        ///< begin of the last one
+  uint32_t depth_ = 0;          ///< of annotated steps
+  bool has_no_end_ = false;     ///< the next Leave is none
+  bool began_in_hole_ = false;  ///< the step that runs
   Cut step_begin_{};
   int64_t step_number_ = 0;
 };
@@ -208,16 +210,18 @@ void Meter::enter(const Event& event) {
   const uint32_t region = scanner_->global_region(event);
   if (region >= model_->regions.size()) return;
   if (model_->regions[region].role != RegionRole::kStep || depth_++ != 0) return;
+  began_in_hole_ = profile::began_in_hole(event);
   step_begin_ = {event.time_ns, now_.mpi_ns, now_.wait_ns};
   step_number_ = event.value_type() == ValueType::kStep ? static_cast<int64_t>(event.bytes) : -1;
 }
 
-/// A step that was open when its thread ended, or whose end was lost, is none.
+/// A step that was open when its thread ended, or whose end was lost, is none. Nor is one whose
+/// begin was lost, though its duration is known: how much of it was in MPI is not.
 void Meter::leave(const Event& event) {
   const uint32_t region = scanner_->global_region(event);
   if (depth_ == 0 || region >= model_->regions.size()) return;
   if (model_->regions[region].role != RegionRole::kStep || --depth_ != 0) return;
-  if (has_no_end_) return;
+  if (has_no_end_ || began_in_hole_) return;
   const uint32_t loop = annotated_.at(region);
   loops_.try_emplace(loop, Loop{{}, steps::RowKeeper(rows_each_)});
   keep(loop, step_number_, step_begin_, {event.time_ns, now_.mpi_ns, now_.wait_ns}, true);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/profile/one_rank.h"
+#include "writers/profile/late_begin.h"
 
 namespace aon::writers::profile {
 namespace {
@@ -134,6 +135,21 @@ TEST_F(Profile, closes_what_is_open_at_the_end) {
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].inclusive_ns, 40u);
   EXPECT_EQ(rows[1].inclusive_ns, 50u);
+}
+
+TEST_F(Profile, has_the_whole_time_of_what_began_in_a_hole) {
+  std::vector<Event> events{enter(0, 1), enter(50, 0), leave(80, 0), leave(100, 1)};
+  set_begin_in_hole(&events[1], 10);
+  const auto rows = run(events);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[1].timed_count, 1u);
+  EXPECT_EQ(rows[1].inclusive_ns, 70u);
+  EXPECT_EQ(rows[1].exclusive_ns, 70u);
+  EXPECT_EQ(rows[1].min_ns, 70u);
+  EXPECT_EQ(rows[1].max_ns, 70u);
+  EXPECT_EQ(rows[1].histogram[6], 1u);
+  EXPECT_EQ(rows[0].inclusive_ns, 100u);
+  EXPECT_EQ(rows[0].exclusive_ns, 30u);
 }
 
 TEST_F(Profile, times_nothing_that_a_loss_cut) {

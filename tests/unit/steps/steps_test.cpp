@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/steps/program.h"
+#include "writers/profile/late_begin.h"
 
 namespace aon::writers {
 namespace {
@@ -110,6 +111,16 @@ TEST(Steps, one_whose_end_is_not_known_is_none) {
     program.step_end();
     EXPECT_EQ(find_steps({program}).rows.size(), 3u);
   }
+}
+
+TEST(Steps, one_that_began_in_a_hole_is_none) {
+  Program program;
+  for (int i = 0; i < 3; ++i) program.step_begin(i).compute(1000).step_end();
+  profile::set_begin_in_hole(&program.events[0], 1);
+  const StepSummary summary = find_steps({program});
+  ASSERT_EQ(summary.rows.size(), 2u);
+  EXPECT_EQ(summary.rows[0].number, 1);
+  EXPECT_EQ(summary.step_count, 2u);
 }
 
 TEST(Steps, number_that_was_evicted_is_unknown) {

@@ -1,6 +1,7 @@
 // Regions over a hole in the stream of their thread: what ended in it is closed where it begins.
 
 #include "tests/unit/writers/event_order_fixture.h"
+#include "writers/profile/late_begin.h"
 
 namespace aon::writers {
 namespace {
@@ -88,6 +89,18 @@ TEST_F(RegionHoles, blocks_that_are_missing_cut_what_the_next_one_does_not_have)
   EXPECT_EQ(run_batches({{first, true, {}}, {second, true, open}}),
             "10:enter1 20:enter2 30:cut 30:leave2 30:lost{ 50:}lost 50:enter3 60:leave3 70:leave1");
   EXPECT_EQ(outcome_.cut_region_count, 1u);
+}
+
+TEST_F(RegionHoles, region_that_began_in_one_tells_when) {
+  const std::vector<Record> records{test::lost_record(LossReason::kEvictedByCap, 20, 50, 9),
+                                    end_record(2, 60), end_record(1, 70)};
+  const std::vector<spool::OpenRegion> open{{1, 10}, {2, 40}};
+  EXPECT_EQ(run_batches({{records, true, open}}),
+            "10:enter1 20:lost{ 50:}lost 50:enter2 60:leave2 70:leave1");
+  ASSERT_EQ(events_.size(), 6u);
+  EXPECT_FALSE(profile::began_in_hole(events_[0]));
+  EXPECT_EQ(profile::begin_ns(events_[0]), events_[0].time_ns);
+  EXPECT_EQ(profile::begin_ns(events_[3]), events_[3].time_ns - 10);
 }
 
 TEST_F(RegionHoles, block_may_begin_with_unseen_regions) {
