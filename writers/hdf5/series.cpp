@@ -186,6 +186,9 @@ void SeriesWriter::begin(const Location& location) { location_ = &location; }
 
 void SeriesWriter::add(const Event& sample) {
   if (sample.region >= model_->metrics.size()) return;
+  // Counters that threads set are records as their calls are, and bound by --disk with them.
+  const bool is_of_thread = location_->type == LocationType::kThread;
+  if (is_of_thread && sample.time_ns < model_->archive_start_ns) return;
   const GlobalMetric& metric = model_->metrics[sample.region];
   // Agents alone tell of devices: whatever a program calls its counters, they are about its rank.
   const bool is_of_node = location_->process == spool::kNodeProcess;

@@ -9,7 +9,7 @@
 /// The series of a share are in a file of its own, which looks the same; profile.h5 has links to
 /// them, and readers see no difference.
 ///
-/// Owner: the writer.   Thread: one.   Cost: the values of kChunkRows rows of one location at a time.
+/// Owner: the writer.   Thread: one.   Cost: the values of kChunkRows rows of one location.
 /// Errors: H5Error.
 #pragma once
 

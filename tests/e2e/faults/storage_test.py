@@ -6,6 +6,8 @@ import subprocess
 import time
 import unittest
 
+import h5py
+import numpy as np
 import otf2
 
 from fault_test import (
@@ -256,6 +258,28 @@ class Cap(FaultCase):
                 self.assertLessEqual(used, mib << 20)
                 if mib == 6:  # the other has a million events
                     self.assert_newest_kept(document)
+
+    def test_counters_of_the_program_stay_below_it(self):
+        """What is set is in the archive and in profile.h5, as far back as there is room."""
+        mib = 2
+        process = run(["mpirun", "-n", 1, "aon-run", "-o", self.output, "--disk", f"{mib}MiB",
+                       *self.worker("counters", 3000)])
+        self.assert_exit(process)
+        document = self.finish()
+        with h5py.File(self.output / "profile.h5") as file:
+            series = file["series/rank_0/user"]
+            times, start_ns = series["time"][:], file.attrs["start_ns"]
+            names = [name for name in series if name != "time"]
+            self.assertEqual(len(names), 60)
+            values = sum(np.count_nonzero(~np.isnan(series[name][:])) for name in names)
+        self.assertEqual(values, len(times))
+        self.assertGreater(values, 1000, "it gets its part")
+        self.assertLess(values, 60 * 3000, "there is no room for all")
+        used = sum(p.lstat().st_blocks * 512 for p in self.output.rglob("*"))
+        self.assertLessEqual(used, mib << 20)
+        (warning,) = [w for w in document["assembly"]["warnings"] if "set as counters" in w]
+        self.assertIn(f"{np.datetime64(int(times[0] // 10**9), 's')}"[:16], warning)
+        self.assertGreater(times[0], start_ns)
 
     def chatty_job(self, mib):
         """As long as it takes for more than `mib` MiB, which depends on the machine."""

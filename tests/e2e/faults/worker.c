@@ -15,11 +15,13 @@
 //   worker leave DIR CODE       leaves with CODE without MPI_Finalize
 //   worker die DIR SIGNAL       dies by SIGNAL
 //   worker descriptors DIR 0    prints which descriptors are open
+//   worker counters DIR N       sets each of 60 counters N times, to numbers that do not compress
 //   worker sleepers DIR N       N children that make one call as `early` does, and live until there
 //                               is DIR/end
 //   worker early DIR N          N times MPI_Get_version, without MPI_Init: it is the rank that its
 //                               launcher's variables say, under any launcher
 //   worker later DIR N          as early, and as often again once there is DIR/end
+#include <aon/annotate.h>
 #include <fcntl.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -133,6 +135,19 @@ static void descriptors(void) {
   printf("\n");
 }
 
+static void counters(int n) {
+  aon_counter_t made[60];
+  char name[16];
+  for (int i = 0; i < 60; ++i) {
+    snprintf(name, sizeof(name), "counter %d", i);
+    made[i] = aon_counter(name, "1");
+  }
+  for (int round = 0; round < n; ++round) {
+    for (int i = 0; i < 60; ++i) aon_counter_set(made[i], rand() * 1e-9);
+    usleep(500);
+  }
+}
+
 static int early(int n) {
   int version = 0;
   int subversion = 0;
@@ -185,6 +200,7 @@ int main(int argc, char** argv) {
   if (strcmp(mode, "forks") == 0) forks((int)number);
   if (strcmp(mode, "descriptors") == 0) descriptors();
   if (strcmp(mode, "die") == 0) raise((int)number);
+  if (strcmp(mode, "counters") == 0) counters((int)number);
   if (strcmp(mode, "leave") == 0) _exit((int)number);
   MPI_Finalize();
   printf("rank %d made %llu calls\n", rank, (unsigned long long)*count);

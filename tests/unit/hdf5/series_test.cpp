@@ -138,6 +138,17 @@ TEST_F(AllSeries, a_counter_of_a_program_belongs_to_its_rank_whatever_its_name) 
   EXPECT_EQ(numbers("series/gpu_GPU-1/nvml/power"), (Numbers{12}));
 }
 
+TEST_F(AllSeries, of_counters_that_threads_set_begin_with_the_archive) {
+  const uint32_t set = define("loss");
+  const uint32_t read = define("load", "1", "node");
+  model_.archive_start_ns = 20;
+  SeriesWriter writer(file_.get(), model_);
+  write(&writer, 0, {sample(19, set, 1), sample(20, set, 2), sample(21, set, 3)});
+  write(&writer, 2, {sample(19, read, 4), sample(20, read, 5)});
+  EXPECT_EQ(numbers("series/rank_0/user/loss"), (Numbers{2, 3}));
+  EXPECT_EQ(numbers("series/node_0/node/load"), (Numbers{4, 5}));
+}
+
 TEST_F(AllSeries, rows_without_a_value_are_nan) {
   define("a");
   define("b");
