@@ -25,6 +25,7 @@
 #include "writers/ledger/death_finding.h"
 #include "writers/ledger/gpu_errors.h"
 #include "writers/ledger/ledger.h"
+#include "writers/otf2/otf2_writer.h"
 
 namespace aon::writers {
 namespace {
@@ -43,6 +44,7 @@ constexpr uint64_t kFunctionBytes = 192;
 constexpr uint64_t kStepRowBytes = 12;
 constexpr uint64_t kStepShare = 4;      ///< of what is left, one part is for rows of steps
 constexpr uint64_t kArchiveLeast = 32;  ///< of the cap, one part is for the archive in any case
+constexpr const char* kProgramsProvider = "user";
 using SteadyClock = std::chrono::steady_clock;
 
 /// The law of the ledger does not hold: an error of ours, which the reader has to know of.
@@ -59,6 +61,13 @@ void add_law_warning(std::span<const LocationTally> tallies, std::vector<std::st
                       " " + std::to_string(first->emitted()) + " records were emitted, but " +
                       std::to_string(first->decoded) + " are in the spool and " +
                       std::to_string(first->lost_count()) + " known as lost; please report it");
+}
+
+/// That its program sets, by aon_counter.
+bool defines_counters(const Model& model, const Group& group) {
+  return std::any_of(group.metric_map.begin(), group.metric_map.end(), [&](const auto& metric) {
+    return model.metrics[metric.second].provider == kProgramsProvider;
+  });
 }
 
 uint64_t folder_bytes(const fs::path& folder) {
@@ -89,7 +98,8 @@ class Assembly {
   Status fit_archive();
   uint64_t bytes_beside_events() const;
   Status convert(const fs::path& staging);
-  uint64_t location_count_with_waits(bool of_nccl) const;
+  enum class Beside { kCounters, kWaits, kNcclWaits };
+  uint64_t location_count_with(Beside last) const;
   std::vector<std::string> left_out_metrics(const Passed& passed) const;
   bool has_devices() const;
   bool has_nccl() const;
@@ -228,9 +238,11 @@ Status Assembly::fit_archive() {
   if (!start_ns) return start_ns.error();
   parts_->model.archive_start_ns = *start_ns;
   if (*start_ns == 0) return {};
-  report_.warnings.push_back("the OTF2 archive begins at " + iso_time(*start_ns) +
-                             ": earlier events might not fit below --disk; they are in the spool, "
-                             "and aon finalize --disk SIZE with a larger one takes them in");
+  report_.warnings.push_back(
+      "the OTF2 archive, and in profile.h5 what threads set as counters, begin at " +
+      iso_time(*start_ns) +
+      ": earlier events might not fit below --disk; they are in the spool, "
+      "and aon finalize --disk SIZE with a larger one takes them in");
   return {};
 }
 
@@ -248,36 +260,45 @@ bool Assembly::has_nccl() const {
       [&model](const Location& location) { return is_nccl_timeline(model, location); });
 }
 
-/// Of the archive, with a second one for each thread; `of_nccl`: for each communicator, too.
-uint64_t Assembly::location_count_with_waits(bool of_nccl) const {
+/// Of the archive, with those that stand beside others, in this order up to `last`: for each thread
+/// whose process defines counters, for the waiting of each thread, of each communicator of NCCL.
+uint64_t Assembly::location_count_with(Beside last) const {
   const Model& model = parts_->model;
   uint64_t count = 0;
   for (const Location& location : model.locations) {
     if (!location.in_archive) continue;
-    const bool may_wait =
-        location.type == LocationType::kThread || (of_nccl && is_nccl_timeline(model, location));
-    count += may_wait ? 2 : 1;
+    ++count;
+    const bool is_thread = location.type == LocationType::kThread;
+    if (is_thread && defines_counters(model, model.groups[location.group])) ++count;
+    if (is_thread && last != Beside::kCounters) ++count;
+    if (last == Beside::kNcclWaits && is_nccl_timeline(model, location)) ++count;
   }
   return count;
 }
 
-/// The metrics of waiting that were found and have no room.
+/// The metrics that were found and have no room.
 std::vector<std::string> Assembly::left_out_metrics(const Passed& passed) const {
   const WriterPlan plan = writer_plan();
   const nccl::LatenessSummary* late = passed.collectors.lateness->summary();
   std::vector<std::string> lines;
-  const auto add = [&](const char* name, bool of_nccl) {
-    lines.push_back(
-        fmt::format("the archive lacks the metric \"{}\": its locations need --otf2-locations {}",
-                    name, location_count_with_waits(of_nccl)));
+  const auto add = [&](const char* names, Beside last) {
+    lines.push_back(fmt::format("the archive lacks {}: its locations need --otf2-locations {}",
+                                names, location_count_with(last)));
   };
   if (!plan.writes_otf2) return lines;
+  const auto has_counters = [](const LocationTally& tally) {
+    return tally.samples != 0 && is_thread_of_process(*tally.location);
+  };
+  if (!plan.has_room_for_counters &&
+      std::any_of(passed.tallies.begin(), passed.tallies.end(), has_counters))
+    add("the counters that the program sets", Beside::kCounters);
   if (!plan.has_room_for_waits && passed.waits && !passed.waits->summary()->rows.empty())
-    add("waiting time", false);
-  const bool has_timelines = location_count_with_waits(true) > location_count_with_waits(false);
+    add("the metric \"waiting time\"", Beside::kWaits);
+  const bool has_timelines =
+      location_count_with(Beside::kNcclWaits) > location_count_with(Beside::kWaits);
   if (!plan.has_room_for_nccl_waits && has_timelines && late != nullptr &&
       late->table.operation_count() != 0)
-    add("NCCL waiting time", true);
+    add("the metric \"NCCL waiting time\"", Beside::kNcclWaits);
   return lines;
 }
 
@@ -289,9 +310,10 @@ WriterPlan Assembly::writer_plan() const {
   plan.writes_hdf5 = options_.writes_hdf5 && has_processes;
   plan.nccl_as_mpi = options_.nccl_as_mpi;
   const uint64_t most = options_.otf2_locations;
-  plan.has_room_for_waits = location_count_with_waits(false) <= most;
+  plan.has_room_for_counters = location_count_with(Beside::kCounters) <= most;
+  plan.has_room_for_waits = location_count_with(Beside::kWaits) <= most;
   plan.has_room_for_nccl_waits =
-      plan.writes_otf2 && has_nccl() && location_count_with_waits(true) <= most;
+      plan.writes_otf2 && has_nccl() && location_count_with(Beside::kNcclWaits) <= most;
   plan.may_hang = may_hang(parts_->model);
   plan.has_devices = has_devices();
   plan.device_bytes = device_bytes_;
@@ -413,6 +435,9 @@ Status Assembly::write_the_ledger(const fs::path& staging, const Passed& passed)
   facts.clocks = parts_->clocks;
   facts.tallies = passed.tallies;
   facts.outcome = passed.outcome;
+  if (const WriterPlan plan = writer_plan(); plan.writes_otf2)
+    facts.outcome.communication_complete =
+        has_all_communication(parts_->model, passed.outcome, plan.nccl_as_mpi);
   facts.findings = collectors.findings->lines(passed.tallies);
   if (collectors.hangs != nullptr) {
     const HangReport& report = collectors.hangs->report();

@@ -57,7 +57,9 @@ std::vector<WriterSlot> make_common(const fs::path& folder, const WriterPlan& pl
     nccl::LatenessAnalysis* late = plan.has_room_for_nccl_waits ? collectors->lateness : nullptr;
     if (late != nullptr) late->keep_waits();
     writers.push_back(
-        {kArchiveName, make_otf2_writer(folder, told, plan.nccl_as_mpi, late, lacks), {}});
+        {kArchiveName,
+         make_otf2_writer(folder, told, plan.nccl_as_mpi, late, lacks, plan.has_room_for_counters),
+         {}});
     writers.push_back({kSamplesName, make_samples_writer(folder), {}});
   }
   return writers;

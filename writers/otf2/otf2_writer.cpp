@@ -30,10 +30,11 @@ constexpr uint64_t kTextBytes = 65536;  ///< of the longest name or binding
 class Otf2Writer final : public Writer {
  public:
   Otf2Writer(std::filesystem::path folder, WaitAnalysis* waits, bool nccl_as_mpi,
-             nccl::LatenessAnalysis* lateness, std::vector<std::string>* lacks)
+             nccl::LatenessAnalysis* lateness, std::vector<std::string>* lacks, bool has_counters)
       : folder_(std::move(folder)),
         waits_(waits),
         nccl_as_mpi_(nccl_as_mpi),
+        has_counters_(has_counters),
         nccl_waits_(lateness),
         lacks_(lacks) {}
 
@@ -69,6 +70,7 @@ class Otf2Writer final : public Writer {
   std::filesystem::path folder_;
   WaitAnalysis* waits_;
   bool nccl_as_mpi_;
+  bool has_counters_;
   const Model* model_ = nullptr;
   otf2::ArchiveHandle archive_;
   otf2::EventEncoder encoder_;
@@ -184,6 +186,7 @@ void Otf2Writer::add_beside(uint64_t bit, const char* name) {
 /// The counters that a thread sets. Not on the thread itself, for the same reason as its waiting.
 Status Otf2Writer::write_samples() {
   for (const Event& sample : encoder_.take_samples()) {
+    if (!has_counters_) break;
     if (counter_file_ == nullptr) {
       counter_file_ =
           OTF2_Archive_GetEvtWriter(archive_.get(), location_->id | otf2::kCounterLocation);
@@ -345,18 +348,8 @@ Status Otf2Writer::write_local_files() {
   return check(OTF2_Archive_CloseDefFiles(archive_.get()), "write local definitions");
 }
 
-/// Only what is true is claimed: tools refuse or warn on an incomplete trace by this property.
 Status Otf2Writer::write_properties(const Outcome& outcome) {
-  const bool all_in_archive =
-      std::all_of(model_->locations.begin(), model_->locations.end(), [](const Location& location) {
-        const bool has_messages =
-            location.type != LocationType::kSamples && location.type != LocationType::kMetric;
-        return location.in_archive || !has_messages;
-      });
-  // Of NCCL nobody has looked whether each operation has all of its parts.
-  const bool has_nccl_as_mpi = nccl_as_mpi_ && !timelines_->is_empty();
-  const bool complete = outcome.communication_complete && all_in_archive &&
-                        model_->archive_start_ns == 0 && !has_nccl_as_mpi;
+  const bool complete = has_all_communication(*model_, outcome, nccl_as_mpi_);
   Status status = check(OTF2_Archive_SetBoolProperty(
                             archive_.get(), "OTF2::MPI_COMMUNICATION_COMPLETE", complete, true),
                         "set a property");
@@ -484,8 +477,19 @@ Status Otf2Writer::finish(const Outcome& outcome) {
 
 std::unique_ptr<Writer> make_otf2_writer(const std::filesystem::path& folder, WaitAnalysis* waits,
                                          bool nccl_as_mpi, nccl::LatenessAnalysis* lateness,
-                                         std::vector<std::string>* lacks) {
-  return otf2::guard(std::make_unique<Otf2Writer>(folder, waits, nccl_as_mpi, lateness, lacks));
+                                         std::vector<std::string>* lacks, bool has_counters) {
+  return otf2::guard(
+      std::make_unique<Otf2Writer>(folder, waits, nccl_as_mpi, lateness, lacks, has_counters));
+}
+
+bool has_all_communication(const Model& model, const Outcome& outcome, bool nccl_as_mpi) {
+  if (!outcome.communication_complete || model.archive_start_ns != 0) return false;
+  return std::all_of(model.locations.begin(), model.locations.end(), [&](const Location& location) {
+    if (location.type == LocationType::kSamples || location.type == LocationType::kMetric)
+      return true;
+    // Of NCCL nobody has looked whether each operation has all of its parts.
+    return location.in_archive && !(nccl_as_mpi && is_nccl_timeline(model, location));
+  });
 }
 
 }  // namespace aon::writers

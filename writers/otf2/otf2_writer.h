@@ -23,10 +23,16 @@ namespace aon::writers {
 /// thread; null: no such metric. `nccl_as_mpi`: operations of NCCL are MPI's (nccl_timelines.h).
 /// `lateness`, which outlives it and is finished before it, has what these have waited
 /// (nccl_waits.h); null: no such metric. What could not be read of both is missing: finish() adds a
-/// line to `lacks`, if that is not null.
+/// line to `lacks`, if that is not null. Counters that threads set are on a location of their own
+/// for each of these, or with `has_counters` false nowhere.
 std::unique_ptr<Writer> make_otf2_writer(const std::filesystem::path& folder,
                                          WaitAnalysis* waits = nullptr, bool nccl_as_mpi = false,
                                          nccl::LatenessAnalysis* lateness = nullptr,
-                                         std::vector<std::string>* lacks = nullptr);
+                                         std::vector<std::string>* lacks = nullptr,
+                                         bool has_counters = true);
+
+/// What the archive claims as MPI_COMMUNICATION_COMPLETE: every message of the job is in it. Tools
+/// refuse or warn on an incomplete one by this.
+bool has_all_communication(const Model& model, const Outcome& outcome, bool nccl_as_mpi);
 
 }  // namespace aon::writers

@@ -89,6 +89,26 @@ TEST(Assemble, claims_no_complete_communication_behind_a_pause) {
   }
 }
 
+TEST(Assemble, claims_what_the_archive_claims_of_communication) {
+  for (const uint32_t most : {2, 1}) {
+    TemporaryFolder job;
+    NodeSpool node(job.path(), "n1");
+    node.add_process(0, 0, 1, kRegions);
+    for (const uint16_t slot : {1, 2}) node.add_records(0, slot, spans(1));
+    node.add_exit(0, 80'000, 0, 0);
+    node.finish();
+    AssembleOptions options;
+    options.otf2_locations = most;  // 1: a thread is not in the archive
+    ASSERT_TRUE(assemble(job.path(), options).has_value());
+    std::ifstream file(job.path() / "traces.otf2");
+    const std::string anchor{std::istreambuf_iterator<char>(file), {}};
+    const std::string key = "OTF2::MPI_COMMUNICATION_COMPLETE";
+    const std::string claim = anchor.substr(anchor.find(key) + key.size(), 8);
+    EXPECT_NE(claim.find(most == 2 ? "true" : "false"), std::string::npos);
+    EXPECT_EQ(read_ledger(job.path())["assembly"]["communication_complete"], most == 2);
+  }
+}
+
 TEST(Assemble, says_so_where_the_counts_of_the_agent_do_not_add_up) {
   TemporaryFolder job;
   NodeSpool node(job.path(), "n1");

@@ -185,5 +185,37 @@ TEST(Otf2WaitsRoom, what_has_none_is_told_and_keeps_no_spool) {
               HasSubstr("\\\"waiting time\\\": its locations need --otf2-locations 4"));
 }
 
+/// Two threads set a counter. Waiting would take two more locations.
+TEST(Otf2CountersRoom, what_has_none_is_told_and_left_out) {
+  size_t file_count = 0;
+  const auto assembled = [&](uint32_t most) {
+    TemporaryFolder job;
+    NodeSpool node(job.path(), "n1");
+    node.add_process(0, 0, 1, {{"solve", RegionRole::kUser}});
+    node.define(0, DefinitionType::kMetric, MetricDefinition{9, MetricMode::kAbsolute, 0, 0},
+                {"user::loss", "1", ""});
+    for (const uint16_t slot : {1, 2}) {
+      node.add_records(0, slot,
+                       {aon::test::span_record(1, 10, 20), aon::test::sample_record(9, 30, 2.5)});
+    }
+    node.finish();
+    AssembleOptions options;
+    options.otf2_locations = most;
+    const Result<AssembleReport> report = assemble(job.path(), options);
+    EXPECT_TRUE(report && report->warnings.empty());
+    file_count = 0;
+    for (const auto& entry : fs::directory_iterator(job.path() / "traces"))
+      file_count += entry.path().extension() == ".evt" ? 1 : 0;
+    return read_ledger(job.path())["assembly"]["metrics_left_out"].dump();
+  };
+  EXPECT_EQ(assembled(6), "[]");
+  EXPECT_EQ(file_count, 4u);
+  EXPECT_EQ(assembled(4), "[]");
+  EXPECT_EQ(file_count, 4u);
+  EXPECT_THAT(assembled(3), HasSubstr("lacks the counters that the program sets: its locations "
+                                      "need --otf2-locations 4"));
+  EXPECT_EQ(file_count, 2u);
+}
+
 }  // namespace
 }  // namespace aon::writers
