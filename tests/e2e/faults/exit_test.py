@@ -11,7 +11,7 @@ if grep -q aon-run "/proc/$PPID/comm"; then
   touch "$2/child.${OMPI_COMM_WORLD_RANK:-0}"
   exec "$0" "$1" "$2" "$3"
 fi
-exec "$0" until "$2" 20
+exec "$0" pace "$2" 20
 """
 
 
