@@ -50,6 +50,7 @@ class ProcessSession : public Session {
   bool is_same(const Process& process) const;
 
   std::map<uint32_t, Process> processes_;
+  uint64_t last_beat_ = 0;  ///< of the last reading, in periods of the wall clock
 };
 
 }  // namespace aon::node

@@ -16,11 +16,26 @@ void Session::tick(uint64_t now_ticks) {
   output_.set_time(now_ticks);
   const uint64_t begin_ns = system_.now_ns();
   read();
-  const uint64_t cost_ns = system_.now_ns() - begin_ns;
-  if (cost_ns <= kMaxTickNs || pace_ >= kMaxPace) return;
+  set_pace(system_.now_ns() - begin_ns);
+}
+
+/// One slow reading may have been an interrupted one, so the pace is not for good.
+void Session::set_pace(uint64_t cost_ns) {
+  if (cost_ns <= kMaxTickNs) {
+    calm_ticks_ += pace_;
+    if (pace_ == 1 || calm_ticks_ < kCalmTicks) return;
+    pace_ /= 2;
+    calm_ticks_ = 0;
+    return;
+  }
+  calm_ticks_ = 0;
+  if (pace_ >= kMaxPace) return;
   pace_ *= 2;
+  if (pace_ <= told_pace_) return;
+  told_pace_ = pace_;
   output_.log(AON_LOG_INFO, "a reading took " + std::to_string(cost_ns / 1'000'000) +
-                                " ms: from now on in every " + std::to_string(pace_) + ". tick");
+                                " ms: in every " + std::to_string(pace_) +
+                                ". tick until they are quicker");
 }
 
 void Session::finish() {

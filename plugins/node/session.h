@@ -1,5 +1,5 @@
 /// What all providers of this folder have in common between start() and stop(): when they read, and
-/// how a reading that costs too much becomes rarer.
+/// how readings that cost too much become rarer for a while.
 /// Owner: the provider.   Thread: the provider's.
 #pragma once
 
@@ -12,6 +12,7 @@ namespace aon::node {
 
 constexpr uint64_t kMaxTickNs = 10'000'000;  ///< a longer one makes the following ones rarer
 constexpr uint32_t kMaxPace = 32;
+constexpr uint32_t kCalmTicks = 64;  ///< without such a reading: they come twice as often again
 
 class Session {
  public:
@@ -38,8 +39,12 @@ class Session {
   Output output_;
 
  private:
+  void set_pace(uint64_t cost_ns);
+
   uint32_t tick_count_ = 0;
-  uint32_t pace_ = 1;  ///< ticks between two readings
+  uint32_t pace_ = 1;       ///< ticks between two readings
+  uint32_t told_pace_ = 1;  ///< the largest one that the log tells
+  uint32_t calm_ticks_ = 0;
 };
 
 }  // namespace aon::node

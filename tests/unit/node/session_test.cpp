@@ -66,6 +66,31 @@ TEST(NodeSession, reads_less_often_when_it_takes_too_long) {
   EXPECT_EQ(session.read_count, 5);
 }
 
+TEST(NodeSession, reads_more_often_again_when_it_is_quick_for_long) {
+  test::Machine machine("");
+  aon_core core;
+  SlowSession session(machine, Output(&core, &aon::test::fake_core_api()));
+  session.start(0);
+  const auto tick = [&](uint32_t count) {
+    const int before = session.read_count;
+    for (uint32_t i = 0; i < count; ++i) session.tick(0);
+    return session.read_count - before;
+  };
+  const auto be_slow = [&] {  // two readings: every fourth tick
+    session.cost_ns = kMaxTickNs + 1;
+    tick(3);
+    session.cost_ns = 0;
+  };
+  be_slow();
+  tick(kCalmTicks);
+  EXPECT_EQ(tick(8), 4) << "every second one";
+  tick(kCalmTicks);
+  EXPECT_EQ(tick(8), 8);
+  const size_t told = core.log.size();
+  be_slow();
+  EXPECT_EQ(core.log.size(), told) << "the same is not told twice";
+}
+
 class NodeSystem : public launcher::TemporaryFolder {};
 
 TEST_F(NodeSystem, reads_below_its_root) {
@@ -184,6 +209,58 @@ TEST(NodeProcess, many_are_read_less_often) {
   }
   EXPECT_EQ(core.samples_of(0, "memory").size(), 3u);  // at its start and in two of six ticks
 }
+
+/// Its wall clock stands still between ticks, and each reading takes as long as it is told.
+class SlowMachine : public test::Machine {
+ public:
+  using Machine::Machine;
+  uint64_t now_ns() const override { return clock_ns_ += reading_ns; }
+  uint64_t wall_ns() const override { return beat * kProcessPeriodNs + 1000; }
+  uint64_t beat = 0;
+  uint64_t reading_ns = 0;
+
+ private:
+  mutable uint64_t clock_ns_ = 0;
+};
+
+struct Beats {
+  uint32_t process_count;
+  uint64_t first;
+};
+
+class NodeProcessBeats : public testing::TestWithParam<Beats> {};
+
+TEST_P(NodeProcessBeats, samples_go_on_after_a_slow_reading_and_a_skipped_beat) {
+  std::string text = "/proc/self/status = x\n";
+  for (uint32_t i = 0; i < GetParam().process_count; ++i)
+    text += "/proc/" + std::to_string(100 + i) + "/status = VmRSS: 1 kB\n";
+  SlowMachine machine(text);
+  machine.beat = GetParam().first;
+  aon_core core;
+  ProcessSession session(machine, Output(&core, &aon::test::fake_core_api()));
+  session.start(0);
+  for (uint32_t number = 0; number < GetParam().process_count; ++number)
+    session.process_started(number, static_cast<pid_t>(100 + number));
+  const auto samples_of_ticks = [&](int count) {
+    const size_t before = core.samples_of(0, "memory").size();
+    for (int i = 0; i < count; ++i, ++machine.beat) session.tick(machine.beat);
+    return core.samples_of(0, "memory").size() - before;
+  };
+  machine.reading_ns = kMaxTickNs + 1;
+  samples_of_ticks(1);
+  machine.reading_ns = 0;
+  EXPECT_GE(samples_of_ticks(60), 60 / kMaxStride - 2);
+  ++machine.beat;
+  EXPECT_GE(samples_of_ticks(60), 60 / kMaxStride - 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, NodeProcessBeats,
+                         testing::Values(Beats{20, 1000}, Beats{20, 1001}, Beats{64, 1000},
+                                         Beats{64, 1001}),
+                         [](const auto& one) {
+                           return std::to_string(one.param.process_count) + "_from_" +
+                                  std::to_string(one.param.first);
+                         });
 
 /// The real providers on the real machine; what it does not allow is told, not failed.
 class NodeProvider : public testing::TestWithParam<const char*> {};
