@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "node/pmu.h"
 #include "node/text.h"
@@ -23,8 +24,8 @@ bool is_temperature_of_package(const std::string& label) {
 
 void Clocks::find(const std::set<int>& cpus) {
   cpus_.clear();
-  core_throttles_.clear();
-  package_throttles_.clear();
+  std::vector<std::string> core_throttles;
+  std::vector<std::string> package_throttles;
   const size_t step = (cpus.size() + kMaxReadCpus - 1) / kMaxReadCpus;
   size_t index = 0;
   std::set<int> packages;
@@ -38,11 +39,13 @@ void Clocks::find(const std::set<int>& cpus) {
         siblings.empty() || std::none_of(siblings.begin(), siblings.end(), [&](int sibling) {
           return sibling < cpu && cpus.count(sibling) != 0;
         });
-    if (is_first_of_core) core_throttles_.push_back(throttle + "core_throttle_count");
+    if (is_first_of_core) core_throttles.push_back(throttle + "core_throttle_count");
     if (packages.insert(package_of(*system_, cpu)).second) {
-      package_throttles_.push_back(throttle + "package_throttle_count");
+      package_throttles.push_back(throttle + "package_throttle_count");
     }
   }
+  core_throttles_.choose(core_throttles);
+  package_throttles_.choose(package_throttles);
   has_cpufreq_ = !cpus_.empty() && system_->exists(kCpus + std::to_string(cpus_.front()) +
                                                    "/cpufreq/scaling_cur_freq");
   has_cpuinfo_ = system_->read("/proc/cpuinfo", 4096).text.find("cpu MHz") != std::string::npos;
@@ -113,25 +116,39 @@ void Clocks::read_frequency(Output& output) const {
                {"frequency-max", "Hz", "highest clock frequency of the job's CPUs"}, *most);
 }
 
-void Clocks::read_throttling(Output& output) const {
-  const auto sum_of = [&](const std::vector<std::string>& paths) {
-    uint64_t sum = 0;
-    for (const std::string& path : paths)
-      sum += number_in(system_->read_again(path).text).value_or(0);
-    return sum;
-  };
-  if (core_throttles_.empty()) return;
-  // A CPU that is taken off makes the sum smaller; nothing was counted then.
-  output.count(AON_PROCESS_NODE,
-               {"throttled-cores", "1", "times a core of the job was slowed down for its heat"},
-               sum_of(core_throttles_), 1, Total::Decrease::kNoise);
-  output.count(
-      AON_PROCESS_NODE,
-      {"throttled-packages", "1", "times a package of the job was slowed down for its heat"},
-      sum_of(package_throttles_), 1, Total::Decrease::kNoise);
+void Clocks::Throttles::choose(const std::vector<std::string>& paths) {
+  std::map<std::string, Total> before = std::exchange(chosen_, {});
+  for (const std::string& path : paths) {
+    if (auto known = before.extract(path))
+      chosen_.insert(std::move(known));
+    else
+      chosen_.try_emplace(path);
+  }
+  for (const auto& [path, total] : before) left_ += total.sum();
 }
 
-void Clocks::read(Output& output) const {
+uint64_t Clocks::Throttles::read(const System& system) {
+  uint64_t sum = left_;
+  for (auto& [path, total] : chosen_) {
+    // None of a CPU that was taken off.
+    if (const auto count = number_in(system.read_again(path).text)) total.advance(*count);
+    sum += total.sum();
+  }
+  return sum;
+}
+
+void Clocks::read_throttling(Output& output) {
+  if (core_throttles_.empty()) return;
+  output.total(AON_PROCESS_NODE,
+               {"throttled-cores", "1", "times a core of the job was slowed down for its heat"},
+               static_cast<double>(core_throttles_.read(*system_)));
+  output.total(
+      AON_PROCESS_NODE,
+      {"throttled-packages", "1", "times a package of the job was slowed down for its heat"},
+      static_cast<double>(package_throttles_.read(*system_)));
+}
+
+void Clocks::read(Output& output) {
   read_frequency(output);
   read_throttling(output);
   for (const Sensor& sensor : sensors_) {

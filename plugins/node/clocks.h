@@ -8,6 +8,8 @@
 /// kMaxReadCpus; one file per package and core for throttling.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,7 +27,7 @@ class Clocks {
 
   /// Looks at the machine once; again when the CPUs of the job change.
   void find(const std::set<int>& cpus);
-  void read(Output& output) const;
+  void read(Output& output);
   /// What this machine does not tell; empty when it tells all.
   std::string missing() const;
 
@@ -35,17 +37,31 @@ class Clocks {
     std::string series;
   };
 
+  /// Counters of the kernel of which the job's CPUs choose some, each counted by itself: the others'
+  /// are from before the job, and the choice changes.
+  class Throttles {
+   public:
+    void choose(const std::vector<std::string>& paths);
+    bool empty() const { return chosen_.empty(); }
+    /// What was counted in each while it was chosen.
+    uint64_t read(const System& system);
+
+   private:
+    std::map<std::string, Total> chosen_;  ///< by path
+    uint64_t left_ = 0;                    ///< what those counted that are chosen no more
+  };
+
   void find_sensors();
   void read_frequency(Output& output) const;
-  void read_throttling(Output& output) const;
+  void read_throttling(Output& output);
   void add_frequency(std::vector<double>* found_hz) const;
 
   const System* system_;
   std::vector<int> cpus_;  ///< whose frequency is read
   bool has_cpufreq_ = false;
   bool has_cpuinfo_ = false;
-  std::vector<std::string> core_throttles_;     ///< one thread of each core
-  std::vector<std::string> package_throttles_;  ///< one CPU of each package
+  Throttles core_throttles_;     ///< one thread of each core
+  Throttles package_throttles_;  ///< one CPU of each package
   std::vector<Sensor> sensors_;
 };
 
