@@ -54,10 +54,8 @@ std::optional<uint64_t> pressure_us(const File& file) {
   return number_in(line->substr(total + 6));
 }
 
-/// The root of a hierarchy is the node, whoever runs there.
-Series series(const std::string& group, const char* name, const char* unit,
+Series series(const std::string& where, const char* name, const char* unit,
               const char* description) {
-  const std::string where = group == "/" ? kShared : ", control group " + group;
   return {name, unit, description + where};
 }
 
@@ -85,6 +83,18 @@ std::vector<Cgroups::Mount> Cgroups::mounts() const {
   return found;
 }
 
+/// What stands behind the descriptions of a group at `path` below a mount. The root of a hierarchy is
+/// the node, whoever runs there; a container with a namespace of its own sees its group as "/", but
+/// has files there that a root has not, or in v1 lacks one that only a root has.
+std::string Cgroups::where(const Mount& mount, const std::string& folder,
+                           const std::string& path) const {
+  if (path != "/") return ", control group " + path;
+  const auto has = [&](const char* file) { return system_->exists(folder + file); };
+  const bool is_root =
+      mount.is_v2 ? !has("/cgroup.type") && !has("/memory.current") : has("/release_agent");
+  return mount.root == "/" && is_root ? kShared : ", the container's control group";
+}
+
 /// In a container a mount shows a part of the hierarchy: `root` is what stands at its top. A v2
 /// group need not have every controller: then its nearest ancestor that has it counts.
 std::optional<Cgroups::Group> Cgroups::group_of(const std::string& membership,
@@ -104,7 +114,7 @@ std::optional<Cgroups::Group> Cgroups::group_of(const std::string& membership,
       const bool has_files = std::any_of(files.begin(), files.end(), [&](const std::string& file) {
         return system_->exists(folder + "/" + file);
       });
-      if (has_files) return Group{folder, below, mount.is_v2};
+      if (has_files) return Group{folder, where(mount, folder, below), mount.is_v2};
       if (below == "/") break;
       below.resize(below.rfind('/'));
     }
@@ -120,12 +130,12 @@ void Cgroups::read_memory(Output& output) const {
   };
   const Value values[] = {
       {"memory.current", "memory.usage_in_bytes",
-       series(memory_->name, "cgroup-memory", "By", "memory in use, page cache included")},
+       series(memory_->where, "cgroup-memory", "By", "memory in use, page cache included")},
       {"memory.peak", "memory.max_usage_in_bytes",
-       series(memory_->name, "cgroup-memory-peak", "By", "largest memory in use so far")},
+       series(memory_->where, "cgroup-memory-peak", "By", "largest memory in use so far")},
       {"memory.max", "memory.limit_in_bytes",
-       series(memory_->name, "cgroup-memory-limit", "By", "memory that may be used")},
-      {"memory.swap.current", "", series(memory_->name, "cgroup-swap", "By", "swap space in use")},
+       series(memory_->where, "cgroup-memory-limit", "By", "memory that may be used")},
+      {"memory.swap.current", "", series(memory_->where, "cgroup-swap", "By", "swap space in use")},
   };
   for (const Value& value : values) {
     const std::string file = memory_->is_v2 ? value.v2 : value.v1;
@@ -139,7 +149,7 @@ void Cgroups::read_memory(Output& output) const {
   if (const auto kills = field_of(system_->read_again(events).text, "oom_kill")) {
     output.count(
         AON_PROCESS_NODE,
-        series(memory_->name, "cgroup-oom-kills", "1", "processes killed for lack of memory"),
+        series(memory_->where, "cgroup-oom-kills", "1", "processes killed for lack of memory"),
         *kills);
   }
 }
@@ -149,13 +159,13 @@ void Cgroups::read_cpu(Output& output) const {
   const auto throttled = field_of(text, cpu_->is_v2 ? "throttled_usec" : "throttled_time");
   if (throttled) {
     output.count(AON_PROCESS_NODE,
-                 series(cpu_->name, "cgroup-throttled-time", "s", "time stopped by the CPU limit"),
+                 series(cpu_->where, "cgroup-throttled-time", "s", "time stopped by the CPU limit"),
                  *throttled, cpu_->is_v2 ? kMicro : kNano);
   }
   if (const auto periods = field_of(text, "nr_throttled")) {
     output.count(
         AON_PROCESS_NODE,
-        series(cpu_->name, "cgroup-throttled-periods", "1", "periods cut short by the CPU limit"),
+        series(cpu_->where, "cgroup-throttled-periods", "1", "periods cut short by the CPU limit"),
         *periods);
   }
   const auto used = cpu_->is_v2 ? field_of(text, "usage_usec") : std::nullopt;
@@ -164,7 +174,7 @@ void Cgroups::read_cpu(Output& output) const {
   if (!used && !used_ns) return;
   output.count(
       AON_PROCESS_NODE,
-      series(accounting_ ? accounting_->name : cpu_->name, "cgroup-cpu-time", "s", "CPU time"),
+      series(accounting_ ? accounting_->where : cpu_->where, "cgroup-cpu-time", "s", "CPU time"),
       used ? *used : *used_ns, used ? kMicro : kNano);
 }
 
@@ -175,12 +185,12 @@ void Cgroups::read_pressure(Output& output) const {
     Series series;
   };
   const Value values[] = {
-      {"/memory.pressure", series(group.name, "cgroup-memory-pressure", "s",
+      {"/memory.pressure", series(group.where, "cgroup-memory-pressure", "s",
                                   "time in which some task waited for memory")},
       {"/cpu.pressure",
-       series(group.name, "cgroup-cpu-pressure", "s", "time in which some task waited for a CPU")},
-      {"/io.pressure",
-       series(group.name, "cgroup-io-pressure", "s", "time in which some task waited for storage")},
+       series(group.where, "cgroup-cpu-pressure", "s", "time in which some task waited for a CPU")},
+      {"/io.pressure", series(group.where, "cgroup-io-pressure", "s",
+                              "time in which some task waited for storage")},
   };
   for (const Value& value : values) {
     if (const auto time_us = pressure_us(system_->read_again(group.folder + value.file))) {

@@ -26,7 +26,7 @@ class Cgroups {
  private:
   struct Group {
     std::string folder;  ///< where its files are
-    std::string name;    ///< as the kernel says it, below the mount; "/" is all of the node
+    std::string where;   ///< at the end of its descriptions: which group, or all of the node
     bool is_v2 = false;
   };
   struct Mount {
@@ -37,6 +37,7 @@ class Cgroups {
   };
 
   std::vector<Mount> mounts() const;
+  std::string where(const Mount& mount, const std::string& folder, const std::string& path) const;
   std::optional<Group> group_of(const std::string& membership, const std::string& controller,
                                 const std::vector<std::string>& files);
   void read_memory(Output& output) const;

@@ -36,7 +36,8 @@ void write_state(std::ostream& text, uint32_t process, const aon_core::State& st
   if (!state.remedy.empty()) text << "    remedy: " << state.remedy << '\n';
 }
 
-/// Metrics in the order of their definition, with the values of all times.
+/// Metrics in the order of their definition, with the values of all times; of control groups with
+/// what the description says, which of them it is.
 std::string text_of(const aon_core& core) {
   std::ostringstream text;
   for (const auto& [process, state] : core.states) write_state(text, process, state);
@@ -52,6 +53,7 @@ std::string text_of(const aon_core& core) {
       last = sample.value;
     }
     text << '\n';
+    if (metric.name.starts_with("cgroup-")) text << "    " << metric.description << '\n';
   }
   return text.str();
 }

@@ -16,6 +16,7 @@ struct aon_core {
     std::string name;
     std::string unit;
     aon_metric_mode mode;
+    std::string description;
   };
   struct Sample {
     uint32_t process;
@@ -68,8 +69,8 @@ struct aon_core {
 namespace aon::test {
 
 inline uint32_t define_metric(aon_core* core, uint32_t process, const char* name, const char* unit,
-                              const char*, aon_metric_mode mode) {
-  core->metrics.push_back({process, name, unit, mode});
+                              const char* description, aon_metric_mode mode) {
+  core->metrics.push_back({process, name, unit, mode, description});
   return static_cast<uint32_t>(core->metrics.size() - 1);
 }
 
