@@ -40,25 +40,34 @@ std::vector<unwind::Mapping> parse_executable_maps(const std::string& text,
   std::vector<unwind::Mapping> mappings;
   std::string_view rest = text;
   for (ProcMapping line; take_mapping(&rest, &line);) {
-    if (!line.is_executable() || !line.path.starts_with('/')) continue;
+    if (!line.is_executable()) continue;
     unwind::Mapping mapping;
     mapping.begin = line.start;
     mapping.end = line.end;
     mapping.file_offset = line.file_offset;
-    mapping.path = root + std::string(line.path);
+    if (line.path.starts_with('/')) mapping.path = root + std::string(line.path);
     mappings.push_back(std::move(mapping));
+  }
+  return mappings;
+}
+
+std::vector<unwind::Mapping> executable_mappings(pid_t pid) {
+  const std::string folder = "/proc/" + std::to_string(pid);
+  const auto text = read_text_file(folder + "/maps", kMaxMapsBytes);
+  if (!text || text->empty()) return {};
+  // Files of our own namespace are opened once for all processes.
+  const bool is_ours = mount_namespace(folder) == mount_namespace("/proc/self");
+  auto mappings = parse_executable_maps(*text, is_ours ? "" : folder + "/root");
+  for (unwind::Mapping& mapping : mappings) {
+    if (!mapping.path.empty()) mapping.file = unwind::file_id_of(mapping.path);
   }
   return mappings;
 }
 
 void StackWalker::read_mappings(Watched* watched, uint64_t now_ns) {
   watched->read_ns = std::max<uint64_t>(now_ns, 1);
-  const std::string folder = "/proc/" + std::to_string(watched->pid);
-  const auto text = read_text_file(folder + "/maps", kMaxMapsBytes);
-  if (!text || text->empty()) return;  // it has ended: what was known stays
-  // Files of our own namespace are opened once for all processes.
-  const bool is_ours = mount_namespace(folder) == mount_namespace("/proc/self");
-  watched->mappings = parse_executable_maps(*text, is_ours ? "" : folder + "/root");
+  std::vector<unwind::Mapping> mappings = executable_mappings(watched->pid);
+  if (!mappings.empty()) watched->mappings = std::move(mappings);  // else what was known stays
 }
 
 std::string StackWalker::place_of(uint32_t process, uint64_t address) const {
@@ -67,7 +76,8 @@ std::string StackWalker::place_of(uint32_t process, uint64_t address) const {
   if (found != processes_.end()) {
     const std::string root = "/proc/" + std::to_string(found->second.pid) + "/root";
     for (const unwind::Mapping& mapping : found->second.mappings) {
-      if (address < mapping.begin || address >= mapping.end) continue;
+      const bool is_here = address >= mapping.begin && address < mapping.end;
+      if (!is_here || mapping.path.empty()) continue;
       snprintf(text, sizeof text, "+0x%llx",
                static_cast<unsigned long long>(address - mapping.begin + mapping.file_offset));
       return mapping.path.substr(mapping.path.starts_with(root) ? root.size() : 0) + text;

@@ -2,9 +2,9 @@
 ///
 /// What is mapped in a process is read from /proc/PID/maps at the first sample and again when a
 /// chain leaves what is known, at most once a second. Files are opened in the process's mount
-/// namespace while it lives.
+/// namespace while it lives; one that was put in the place of what is mapped is not read.
 /// Thread: the housekeeping thread.
-/// Cost: about 1 us a frame; 100 us for a look at /proc/PID/maps.
+/// Cost: about 1 us a frame; 100 us for a look at /proc/PID/maps and 1 us for each file in it.
 #pragma once
 
 #include <aon/provider.h>
@@ -20,9 +20,13 @@
 
 namespace aon::agent {
 
-/// The executable lines of a /proc/PID/maps; paths have `root` before them.
+/// The executable lines of a /proc/PID/maps; paths of files have `root` before them, code that lies
+/// in none (made at run time, [vdso]) has no path.
 std::vector<unwind::Mapping> parse_executable_maps(const std::string& text,
                                                    const std::string& root);
+
+/// What is mapped executable in a process, with the files as they are now; empty: it has ended.
+std::vector<unwind::Mapping> executable_mappings(pid_t pid);
 
 class StackWalker {
  public:

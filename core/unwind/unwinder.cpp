@@ -1,5 +1,7 @@
 #include "core/unwind/unwinder.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 
 #include "core/unwind/expression.h"
@@ -59,6 +61,13 @@ Step step_by_frame_pointer(const Registers& registers, const StackCopy& stack) {
 
 }  // namespace
 
+FileId file_id_of(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) return {};
+  return {status.st_dev, status.st_ino, static_cast<uint64_t>(status.st_size),
+          int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec};
+}
+
 Chain Unwinder::unwind(Registers registers, const StackCopy& stack,
                        std::span<const Mapping> mappings, size_t max_frames) {
   Chain chain;
@@ -106,13 +115,17 @@ const FrameRules* Unwinder::rules_at(uint64_t address, std::span<const Mapping> 
 }
 
 CallFrames* Unwinder::module_of(const Mapping& mapping) {
-  const auto [module, is_new] = modules_.try_emplace({mapping.path, mapping.build_id});
+  if (mapping.path.empty()) return nullptr;
+  const auto [module, is_new] =
+      modules_.try_emplace({mapping.path, mapping.build_id, mapping.file});
   if (is_new) {
     Result<CallFrames> opened = CallFrames::open(mapping.path, mapping.build_id);
-    if (opened)
+    // Asked behind the opening: what comes into its place from here on does no harm.
+    const bool is_it = mapping.file == FileId{} || file_id_of(mapping.path) == mapping.file;
+    if (opened && is_it)
       module->second = std::move(*opened);
     else
-      failures_.push_back(opened.error().message);
+      failures_.push_back(opened ? mapping.path + ": was replaced" : opened.error().message);
   }
   return module->second ? &*module->second : nullptr;
 }

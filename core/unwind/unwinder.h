@@ -8,12 +8,13 @@
 /// Thread: one owner.   Cost: about 1 us a frame when its module was seen before. x86-64 only.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "core/unwind/call_frames.h"
@@ -21,13 +22,27 @@
 
 namespace aon::unwind {
 
-/// Part of a file that is mapped executable at [begin, end).
+/// Tells a file from another one that was put in its place.
+struct FileId {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  uint64_t size_bytes = 0;
+  int64_t changed_ns = 0;  ///< its content, since the epoch
+
+  auto operator<=>(const FileId&) const = default;
+};
+
+/// Of the file at `path` now; all 0 where there is none.
+FileId file_id_of(const std::string& path);
+
+/// Executable memory at [begin, end): part of a file, or without a path of none.
 struct Mapping {
   uint64_t begin = 0;
   uint64_t end = 0;
   uint64_t file_offset = 0;
   std::string path;
   std::string build_id;  ///< raw bytes; empty: not known, the file is taken as it is
+  FileId file;           ///< as of when it was mapped; all 0: not known, the same
 };
 
 /// One frame, innermost first.
@@ -64,8 +79,8 @@ class Unwinder {
   const FrameRules* rules_at(uint64_t address, std::span<const Mapping> mappings, bool* is_mapped);
   CallFrames* module_of(const Mapping& mapping);
 
-  /// By path and build-id; nullopt: it cannot be read.
-  std::map<std::pair<std::string, std::string>, std::optional<CallFrames>> modules_;
+  using ModuleKey = std::tuple<std::string, std::string, FileId>;  ///< path, build-id, file
+  std::map<ModuleKey, std::optional<CallFrames>> modules_;         ///< nullopt: it cannot be read
   std::vector<std::string> failures_;
 };
 

@@ -2,10 +2,14 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -78,7 +82,69 @@ TEST(StackWalker, fills_no_more_frames_than_there_is_room_for) {
   std::vector<uint64_t> frames(1);
   EXPECT_EQ(walker.unwind(kProcess, copy.registers, frames, kNow), 1u);
 }
+
+/// push %rbp; mov %rsp,%rbp; call *%rsi; pop %rbp; ret: a function of a compiler at run time.
+constexpr uint8_t kMadeCode[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd6, 0x5d, 0xc3};
+constexpr size_t kMadeReturn = 6;
+constexpr size_t kPageBytes = 4096;
+
+[[gnu::noinline]] uint64_t copy_for_made_code(Copy* copy) {
+  *copy = copy_here();
+  return copy->registers.ip;
+}
+
+[[gnu::noinline]] void call_made_code(void* code, Copy* copy) {
+  volatile char room[8192];
+  room[0] = 1;
+  reinterpret_cast<void (*)(Copy*, uint64_t(*)(Copy*))>(code)(copy, copy_for_made_code);
+  asm volatile("" ::"r"(room));
+}
+
+TEST(StackWalker, passes_code_that_was_made_at_run_time) {
+  void* code =
+      mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(code, MAP_FAILED);
+  std::memcpy(code, kMadeCode, sizeof(kMadeCode));
+  ASSERT_EQ(mprotect(code, kPageBytes, PROT_READ | PROT_EXEC), 0);
+  Copy copy;
+  call_made_code(code, &copy);
+  StackWalker walker;
+  walker.add_process(kProcess, getpid());
+  std::vector<uint64_t> frames(16);
+  const uint32_t count = walker.unwind(kProcess, copy.registers, frames, kNow);
+  EXPECT_EQ(walker.place_of(kProcess, frames[2]).substr(0, 2), "0x") << "lies in no file";
+  munmap(code, kPageBytes);
+  ASSERT_GE(count, 4u);
+  EXPECT_EQ(frames[2], reinterpret_cast<uint64_t>(code) + kMadeReturn);
+  const auto caller = reinterpret_cast<uint64_t>(&call_made_code);
+  EXPECT_GT(frames[3], caller);
+  EXPECT_LT(frames[3], caller + kPageBytes);
+}
 #endif
+
+TEST(StackWalker, knows_which_file_a_mapping_is_of) {
+  char path[] = "/tmp/aon-walker-XXXXXX";
+  const UniqueFd file(mkstemp(path));
+  ASSERT_EQ(ftruncate(file.get(), 8192), 0);
+  void* code = mmap(nullptr, 8192, PROT_READ | PROT_EXEC, MAP_PRIVATE, file.get(), 0);
+  if (code == MAP_FAILED) {
+    unlink(path);
+    GTEST_SKIP() << "/tmp is mounted noexec";
+  }
+  struct stat status {};
+  EXPECT_EQ(fstat(file.get(), &status), 0);
+  size_t found = 0;
+  for (const unwind::Mapping& mapping : executable_mappings(getpid())) {
+    if (mapping.path != path) continue;
+    ++found;
+    EXPECT_EQ(mapping.file.inode, status.st_ino);
+    EXPECT_EQ(mapping.file.device, status.st_dev);
+    EXPECT_EQ(mapping.file.size_bytes, 8192u);
+  }
+  EXPECT_EQ(found, 1u);
+  munmap(code, 8192);
+  unlink(path);
+}
 
 TEST(StackWalker, knows_nothing_of_other_processes) {
   StackWalker walker;
@@ -90,7 +156,7 @@ TEST(StackWalker, knows_nothing_of_other_processes) {
   EXPECT_EQ(walker.unwind(kProcess + 1, copy, frames, kNow), 0u);
 }
 
-TEST(StackWalker, takes_code_that_lies_in_files) {
+TEST(StackWalker, takes_code_that_lies_in_files_and_code_that_does_not) {
   const auto maps = parse_executable_maps(
       "00400000-00401000 r--p 00000000 08:01 12 /bin/a b\n"
       "00401000-00402000 r-xp 00001000 08:01 12                         /bin/a b\n"
@@ -98,7 +164,10 @@ TEST(StackWalker, takes_code_that_lies_in_files) {
       "7ffe0000-7ffe1000 r-xp 00000000 00:00 0 \n"
       "nonsense\n",
       "/proc/7/root");
-  ASSERT_EQ(maps.size(), 1u);
+  ASSERT_EQ(maps.size(), 3u);
+  EXPECT_EQ(maps[1].path, "");
+  EXPECT_EQ(maps[2].path, "");
+  EXPECT_EQ(maps[2].begin, 0x7ffe0000u);
   EXPECT_EQ(maps[0].path, "/proc/7/root/bin/a b");
   EXPECT_EQ(maps[0].begin, 0x401000u);
   EXPECT_EQ(maps[0].end, 0x402000u);

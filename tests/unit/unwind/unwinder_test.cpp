@@ -12,7 +12,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
+#include "tests/unit/launcher/temporary_folder.h"
 #include "tests/unit/sanitizer.h"
 #include "tests/unit/unwind/chain.h"
 
@@ -99,7 +101,7 @@ std::vector<Mapping> own_mappings() {
     if (std::sscanf(line, "%llx-%llx %7s %llx %*s %*s %3071s", &begin, &end, rights, &offset,
                     path) >= 4 &&
         rights[2] == 'x')
-      mappings.push_back({begin, end, offset, path, {}});
+      mappings.push_back({begin, end, offset, path, {}, {}});
   }
   std::fclose(file);
   return mappings;
@@ -188,7 +190,7 @@ TEST(Unwinder, follows_frame_pointers_where_there_are_no_rules) {
   registers.set(kIp, 0x5000);
   registers.set(kSp, 0x7000);
   registers.set(kBp, 0x7008);
-  const Mapping code{0x5000, 0x6000, 0, "", {}};
+  const Mapping code{0x5000, 0x6000, 0, "", {}, {}};
   const StackCopy stack{0x7000, reinterpret_cast<const uint8_t*>(words), sizeof(words)};
   const Chain chain = Unwinder().unwind(registers, stack, {&code, 1});
   EXPECT_EQ(addresses(chain), (std::vector<uint64_t>{0x5000, 0x5100}));
@@ -210,6 +212,61 @@ TEST(Unwinder, says_which_files_it_could_not_read) {
             expected(sample).size());
   ASSERT_FALSE(unwinder.failures().empty());
   EXPECT_THAT(unwinder.failures()[0], testing::HasSubstr("build-id differs"));
+}
+
+class ReplacedFile : public launcher::TemporaryFolder {
+ protected:
+  /// Puts a copy of `file` at the path, as an installation does.
+  FileId put(const std::string& file) {
+    std::filesystem::copy_file(file, path("new"));
+    std::filesystem::rename(path("new"), path("program"));
+    return file_id_of(path("program"));
+  }
+};
+
+TEST_F(ReplacedFile, is_not_unwound_by_the_rules_of_the_one_before) {
+  const Sample sample = sample_of(raise_signal);
+  std::vector<Mapping> mappings = own_mappings();
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+  std::string other;
+  for (const Mapping& mapping : mappings) {
+    if (mapping.path.find("/libc.so") != std::string::npos) other = mapping.path;
+  }
+  ASSERT_NE(other, "");
+  Unwinder unwinder;
+  const auto chain_with = [&](const FileId& file) {
+    for (Mapping& mapping : mappings) {
+      if (mapping.path != program && mapping.path != path("program")) continue;
+      mapping.path = path("program");
+      mapping.file = file;
+    }
+    return addresses(unwinder.unwind(sample.registers, sample.copy(), mappings));
+  };
+  const FileId first = put(other);
+  EXPECT_NE(chain_with(first), expected(sample));
+  const FileId second = put(program);
+  EXPECT_EQ(chain_with(second), expected(sample));
+  put(other);
+  EXPECT_EQ(chain_with(second), expected(sample)) << "what was open stays";
+  EXPECT_NE(chain_with(first), expected(sample));
+}
+
+TEST_F(ReplacedFile, is_not_read_when_it_came_after_the_mapping) {
+  const Sample sample = sample_of(raise_signal);
+  std::vector<Mapping> mappings = own_mappings();
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+  const FileId mapped = put(program);
+  put(program);
+  for (Mapping& mapping : mappings) {
+    if (mapping.path != program) continue;
+    mapping.path = path("program");
+    mapping.file = mapped;
+  }
+  Unwinder unwinder;
+  EXPECT_NE(addresses(unwinder.unwind(sample.registers, sample.copy(), mappings)),
+            expected(sample));
+  ASSERT_FALSE(unwinder.failures().empty());
+  EXPECT_THAT(unwinder.failures()[0], testing::HasSubstr("was replaced"));
 }
 
 TEST(Unwinder, any_stack_ends_the_chain) {
