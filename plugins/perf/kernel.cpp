@@ -149,18 +149,35 @@ int open_folder(const std::string& path) {
   return open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-std::string read_owned(int folder, const std::string& name, uid_t owner, int64_t not_before_s) {
-  std::string text;
+/// False: there is more.
+bool read_pieces(int fd, size_t max_bytes, const TextTaker& take) {
+  std::string piece(kMostReadBytes, '\0');
+  for (size_t taken = 0;;) {
+    const ssize_t n = read(fd, piece.data(), piece.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return true;
+    taken += static_cast<size_t>(n);
+    if (taken > max_bytes) return false;
+    take({piece.data(), static_cast<size_t>(n)});
+  }
+}
+
+bool read_owned(int folder, const std::string& name, uid_t owner, int64_t not_before_s,
+                size_t max_bytes, const TextTaker& take) {
   const int fd =
       openat(folder, name.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
-  if (fd < 0) return text;
+  if (fd < 0) return true;
   struct stat status {};
   const bool is_his = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
                       (status.st_uid == owner || status.st_uid == 0) &&
                       status.st_mtime >= not_before_s;
-  if (is_his) text = read_all(fd);
+  bool is_whole = true;
+  if (is_his) {
+    is_whole =
+        static_cast<uint64_t>(status.st_size) <= max_bytes && read_pieces(fd, max_bytes, take);
+  }
   close(fd);
-  return text;
+  return is_whole;
 }
 
 uint64_t now_ns() {

@@ -6,8 +6,11 @@
 #include <linux/perf_event.h>
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace aon::perf {
@@ -20,6 +23,8 @@ struct TaskCounts {
 };
 
 constexpr int kNoGroup = -1;
+
+using TextTaker = std::function<void(std::string_view piece)>;
 
 struct Kernel {
   /// perf_event_open(attr, pid, any CPU, group, CLOEXEC): a descriptor, or -errno. `group`: the
@@ -45,10 +50,11 @@ struct Kernel {
   std::string (*read_file)(const std::string& path) = nullptr;
   /// A descriptor of a folder, or -1.
   int (*open_folder)(const std::string& path) = nullptr;
-  /// A file in it that anybody may have put there, at most 16 MiB: empty unless it is an ordinary
-  /// file of `owner` (or root) that was written at `not_before_s` (since the epoch) or later.
-  std::string (*read_owned)(int folder, const std::string& name, uid_t owner,
-                            int64_t not_before_s) = nullptr;
+  /// A file in it that anybody may have put there, in pieces: nothing unless it is an ordinary file
+  /// of `owner` (or root) that was written at `not_before_s` (since the epoch) or later. False: it
+  /// has more than `max_bytes`; what was taken is a part of it.
+  bool (*read_owned)(int folder, const std::string& name, uid_t owner, int64_t not_before_s,
+                     size_t max_bytes, const TextTaker& take) = nullptr;
   /// CLOCK_MONOTONIC_RAW.
   uint64_t (*now_ns)() = nullptr;
 };

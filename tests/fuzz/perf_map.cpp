@@ -1,5 +1,7 @@
 /// The text file of JIT compilers: parsing ends, and a name that is found is one of the file.
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "plugins/perf/sampling/perf_map.h"
 #include "tests/fuzz/target.h"
@@ -20,13 +22,20 @@ std::vector<Bytes> seeds() {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
   using namespace aon;
   const std::string text(reinterpret_cast<const char*>(data), bytes);
-  const perf::PerfMap map = perf::PerfMap::parse(text);
-  fuzz::check(map.range_count() <= 2 * bytes);
-  for (const uint64_t address : {uint64_t{0}, uint64_t{0x1000}, uint64_t{0x1045}, ~uint64_t{0}}) {
+  const std::vector<uint64_t> addresses = {0, 0x1000, 0x1045, ~uint64_t{0}};
+  perf::PerfMap map(addresses);
+  const size_t piece_bytes = bytes % 7 + 1;
+  for (size_t at = 0; at < bytes; at += piece_bytes) map.add(text.substr(at, piece_bytes));
+  map.finish();
+  fuzz::check(map.range_count() <= addresses.size());
+  for (const uint64_t address : addresses) {
     const std::string_view name = map.find(address);
     fuzz::check(name.empty() || text.find(name) != std::string::npos);
-    for (const auto& symbol : map.find_all({address, address}))
-      fuzz::check(symbol.start <= address && address < symbol.end);
+  }
+  for (const auto& symbol : map.symbols()) {
+    fuzz::check(std::any_of(addresses.begin(), addresses.end(), [&](uint64_t address) {
+      return symbol.start <= address && address < symbol.end;
+    }));
   }
   return 0;
 }

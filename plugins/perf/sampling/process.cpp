@@ -17,6 +17,7 @@ namespace {
 
 constexpr size_t kNodesPerDefinition = 4096;
 constexpr size_t kMaxJitAddresses = 65536;
+constexpr size_t kMaxPerfMapBytes = size_t{256} << 20;  ///< a second or two to read
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
 std::string proc_path(pid_t pid, const std::string& rest) {
@@ -443,9 +444,13 @@ void SampledProcess::define_jit_symbols() {
   if (jit_addresses_.empty() || temporary_folder_ < 0) return;
   const std::string name = "perf-" + std::to_string(own_pid_) + ".map";
   const int64_t start_s = start_time_s(start_ticks_, host_.kernel->read_file("/proc/stat"));
-  const PerfMap map =
-      PerfMap::parse(host_.kernel->read_owned(temporary_folder_, name, owner_, start_s));
-  for (const PerfMap::Symbol& symbol : map.find_all(jit_addresses_)) {
+  PerfMap map(jit_addresses_);
+  has_large_map_ =
+      !host_.kernel->read_owned(temporary_folder_, name, owner_, start_s, kMaxPerfMapBytes,
+                                [&map](std::string_view piece) { map.add(piece); });
+  if (has_large_map_) return;  // a later line could have replaced any
+  map.finish();
+  for (const PerfMap::Symbol& symbol : map.symbols()) {
     const JitSymbolDefinition definition{process_, 0, symbol.start, symbol.end};
     const auto payload = payload_of(definition, symbol.name);
     host_.api->define(host_.core, process_, static_cast<uint32_t>(DefinitionType::kJitSymbol),
@@ -462,6 +467,11 @@ Obstacle SampledProcess::shortfall() const {
   if (unwatched_count_ == 0 && has_small_ring_) {
     return {"no locked memory left for whole rings: samples of deep paths are lost sooner",
             "sysctl kernel.perf_event_mlock_kb=4096 or ulimit -l"};
+  }
+  if (unwatched_count_ == 0 && has_large_map_) {
+    return {"code made at run time has no names: /tmp/perf-" + std::to_string(own_pid_) +
+                ".map has more than " + std::to_string(kMaxPerfMapBytes >> 20) + " MiB",
+            ""};
   }
   if (unwatched_count_ == 0) return {};
   const std::string threads = std::to_string(unwatched_count_) +

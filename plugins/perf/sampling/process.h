@@ -146,6 +146,7 @@ class SampledProcess {
   uint64_t last_put_ns_ = 0;
   bool is_watched_ = false;
   bool has_small_ring_ = false;
+  bool has_large_map_ = false;  ///< too large to be read
   int thread_error_ = 0;        ///< of the first thread that could not be watched
   size_t unwatched_count_ = 0;  ///< at one time, at most
 };

@@ -35,6 +35,8 @@ struct FakeKernel {
   std::map<pid_t, std::vector<uint64_t>> rings;  ///< by thread: control page and data
   std::map<pid_t, uint64_t> periods;             ///< by thread, as set later
   std::map<std::string, std::string> files;
+  std::vector<std::string> perf_map;  ///< its pieces; none: there is no such file
+  bool is_perf_map_whole = true;
   size_t most_ring_bytes = 1u << 20;
   int unmapped_count = 0;
   uint64_t now_ns = 0;
@@ -94,8 +96,12 @@ inline const Kernel& fake_kernel() {
             return 0;
           },
       .read_file = [](const std::string& path) { return fake.files[path]; },
-      .open_folder = [](const std::string&) { return -1; },
-      .read_owned = [](int, const std::string&, uid_t, int64_t) { return std::string(); },
+      .open_folder = [](const std::string&) { return fake.perf_map.empty() ? -1 : 99; },
+      .read_owned =
+          [](int, const std::string&, uid_t, int64_t, size_t, const TextTaker& take) {
+            for (const std::string& piece : fake.perf_map) take(piece);
+            return fake.is_perf_map_whole;
+          },
       .now_ns = [] { return fake.now_ns; },
   };
   return kernel;

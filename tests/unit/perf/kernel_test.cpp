@@ -6,8 +6,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <string_view>
 
 namespace aon::perf {
 namespace {
@@ -89,6 +92,33 @@ TEST(PerfKernelFiles, are_read_whole_however_long) {
   }
   std::filesystem::remove(path);
   EXPECT_EQ(real_kernel().read_file(path), "");
+}
+
+TEST(PerfKernelFiles, of_others_are_taken_in_pieces_whole_or_told) {
+  const auto folder = std::filesystem::temp_directory_path();
+  const std::string name = "aon-perf-" + std::to_string(getpid());
+  constexpr size_t kBytes = (size_t{17} << 20) + 5;
+  std::ofstream(folder / name).close();
+  std::filesystem::resize_file(folder / name, kBytes);
+  const int fd = real_kernel().open_folder(folder);
+  size_t taken = 0;
+  const auto read = [&](uid_t owner, int64_t not_before_s, size_t max_bytes) {
+    taken = 0;
+    return real_kernel().read_owned(fd, name, owner, not_before_s, max_bytes,
+                                    [&](std::string_view piece) { taken += piece.size(); });
+  };
+  EXPECT_TRUE(read(getuid(), 0, kBytes));
+  EXPECT_EQ(taken, kBytes);
+  EXPECT_FALSE(read(getuid(), 0, kBytes - 1));
+  EXPECT_EQ(taken, 0u);
+  EXPECT_TRUE(read(getuid(), INT64_MAX, kBytes)) << "older than the process";
+  EXPECT_EQ(taken, 0u);
+  if (getuid() != 0) {
+    EXPECT_TRUE(read(getuid() + 1, 0, kBytes)) << "somebody else's";
+    EXPECT_EQ(taken, 0u);
+  }
+  close(fd);
+  std::filesystem::remove(folder / name);
 }
 
 }  // namespace
