@@ -1,6 +1,7 @@
 #include "perf/counters.h"
 
 #include <cerrno>
+#include <string>
 #include <utility>
 
 namespace aon::perf {
@@ -8,6 +9,7 @@ namespace {
 
 constexpr size_t kEventWords = 3;        ///< value, time enabled, time running
 constexpr size_t kGroupHeaderWords = 3;  ///< count, time enabled, time running
+constexpr int kPmuShift = 32;            ///< in the config of an event that all PMUs have
 
 }  // namespace
 
@@ -47,6 +49,17 @@ Probe probe(const Kernel& kernel, const EventType& type) {
     }
   }
   return how;
+}
+
+bool has_hybrid_cores(const Kernel& kernel) {
+  const std::string pmus = "/sys/bus/event_source/devices/";
+  return !kernel.read_file(pmus + "cpu_core/cpus").empty() &&
+         !kernel.read_file(pmus + "cpu_atom/cpus").empty();
+}
+
+bool is_of_performance_cores(const EventType& type) {
+  const bool is_of_any = type.type == PERF_TYPE_HARDWARE || type.type == PERF_TYPE_HW_CACHE;
+  return type.type == PERF_TYPE_RAW || (is_of_any && type.config >> kPmuShift == 0);
 }
 
 bool probe_groups(const Kernel& kernel, const EventType& type, const Probe& how) {

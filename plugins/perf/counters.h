@@ -49,6 +49,14 @@ Probe probe(const Kernel& kernel, const EventType& type);
 /// Whether this kernel reads groups of inherited events (5.2): asked with `type`.
 bool probe_groups(const Kernel& kernel, const EventType& type, const Probe& how);
 
+/// Whether this CPU has cores of two kinds, each with a PMU of its own (Intel's hybrid ones).
+bool has_hybrid_cores(const Kernel& kernel);
+
+/// Whether `type` counts on performance cores alone there, as it names no PMU: the time on others
+/// is time in which it does not run, and what is scaled by it is a guess (Linux
+/// tools/perf/Documentation/intel-hybrid.txt).
+bool is_of_performance_cores(const EventType& type);
+
 /// Attributes to open `type` with, as `how` found them.
 perf_event_attr attributes(const EventType& type, const Probe& how);
 

@@ -88,6 +88,21 @@ size_t count_hardware(const Availability& availability) {
                     [](const ProbedEvent& event) { return is_hardware(*event.type); }));
 }
 
+/// Adds what is counted, but not of all of the CPU.
+void add_hybrid(const Availability& availability, StateText* state) {
+  const bool is_partial = std::any_of(
+      availability.events.begin(), availability.events.end(), [](const ProbedEvent& event) {
+        return event.how.available && is_of_performance_cores(*event.type);
+      });
+  if (!availability.has_hybrid_cores || !is_partial) return;
+  if (state->state == AON_STATE_ON) state->state = AON_STATE_DEGRADED;
+  const auto add = [](std::string* text, const char* more) {
+    *text += (text->empty() ? "" : "; ") + std::string(more);
+  };
+  add(&state->reason, "hardware events are counted on performance cores only");
+  add(&state->remedy, "taskset -c $(cat /sys/bus/event_source/devices/cpu_core/cpus)");
+}
+
 Obstacle unknown_name() {
   return {"no event of this machine has such a name", "aon-run --events names near ones"};
 }
@@ -114,6 +129,7 @@ bool is_in_proc(const Kernel& kernel, const EventType& type) {
 Availability probe_all(const Kernel& kernel, std::span<const EventType> types) {
   Availability availability;
   availability.paranoid_level = kernel.paranoid_level();
+  availability.has_hybrid_cores = has_hybrid_cores(kernel);
   for (const EventType& type : types) {
     ProbedEvent event{&type, probe(kernel, type)};
     event.from_proc = !event.how.available && is_in_proc(kernel, type);
@@ -156,6 +172,7 @@ StateText state_of(const Availability& availability, const OpenProblems& problem
   } else if (!reasons.empty()) {
     state.state = AON_STATE_DEGRADED;
   }
+  if (state.state != AON_STATE_OFF) add_hybrid(availability, &state);
   return state;
 }
 

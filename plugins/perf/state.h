@@ -21,9 +21,10 @@ struct ProbedEvent {
 struct Availability {
   std::vector<ProbedEvent> events;
   int paranoid_level = 2;
-  bool has_groups = false;      ///< events of software can be read together
-  bool names_hardware = false;  ///< each by its name, also where all are missing
-  std::string unknown_names{};  ///< asked for, and no events
+  bool has_hybrid_cores = false;  ///< see counters.h
+  bool has_groups = false;        ///< events of software can be read together
+  bool names_hardware = false;    ///< each by its name, also where all are missing
+  std::string unknown_names{};    ///< asked for, and no events
 };
 
 /// Opens every event once on the calling thread; `types` must live as long as the result.

@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "perf/cost.h"
+#include "perf/counters.h"
 #include "perf/sampling/ring.h"
 
 namespace aon::perf {
@@ -86,15 +87,23 @@ SamplingProbe probe_sampling(const Kernel& kernel, uint64_t rate_hz, const std::
     result.obstacle = {"the kernel samples at most " + std::to_string(event.rate_hz) + " Hz",
                        "sysctl kernel.perf_event_max_sample_rate=" + std::to_string(rate_hz)};
   }
-  event.source = SamplingSource::kCycles;
+  const bool is_hybrid = has_hybrid_cores(kernel);
+  event.source = is_hybrid ? SamplingSource::kCpuClock : SamplingSource::kCycles;
+  if (is_hybrid) {
+    result.obstacle = {"cycles are counted on performance cores only: the CPU clock is sampled",
+                       "taskset -c $(cat /sys/bus/event_source/devices/cpu_core/cpus)"};
+  }
   int error = try_event(kernel, event);
   if (error != 0 && event.call_graph == CallGraph::kBranches) {
     event.call_graph = CallGraph::kFramePointers;
     error = try_event(kernel, event);
-    result.obstacle = {"this CPU has no branch records (LBR) of calls: frame pointers are followed",
-                       "--call-graph=fp"};
+    if (!is_hybrid) {
+      result.obstacle = {
+          "this CPU has no branch records (LBR) of calls: frame pointers are followed",
+          "--call-graph=fp"};
+    }
   }
-  if (error != 0) {
+  if (error != 0 && !is_hybrid) {
     event.source = SamplingSource::kCpuClock;
     error = try_event(kernel, event);
   }

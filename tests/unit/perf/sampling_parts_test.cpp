@@ -307,6 +307,25 @@ TEST_F(SamplingProbeTest, takes_the_cpu_clock_where_there_is_none) {
   EXPECT_EQ(probe.event->period_or_rate(0), 1'000'000'000u);
 }
 
+TEST_F(SamplingProbeTest, takes_the_cpu_clock_where_cycles_count_on_some_cores_only) {
+  fake.files["/sys/bus/event_source/devices/cpu_core/cpus"] = "0-15\n";
+  fake.files["/sys/bus/event_source/devices/cpu_atom/cpus"] = "16-23\n";
+  for (const char* call_graph : {"fp", "lbr"}) {
+    fake.refuse = [](const perf_event_attr& attr, pid_t) {  // a clock has no branch records
+      return (attr.sample_type & PERF_SAMPLE_BRANCH_STACK) != 0 ? -EOPNOTSUPP : 0;
+    };
+    const SamplingProbe probe = probe_sampling(fake_kernel(), 97, call_graph);
+    ASSERT_TRUE(probe.event);
+    EXPECT_EQ(probe.event->source, SamplingSource::kCpuClock);
+    EXPECT_EQ(probe.event->call_graph, CallGraph::kFramePointers);
+    EXPECT_THAT(probe.obstacle.reason, HasSubstr("on performance cores only"));
+  }
+  fake.files.erase("/sys/bus/event_source/devices/cpu_atom/cpus");
+  const SamplingProbe probe = probe_sampling(fake_kernel(), 97, "fp");
+  EXPECT_EQ(probe.event->source, SamplingSource::kCycles) << "its other cores are off";
+  EXPECT_EQ(probe.obstacle.reason, "");
+}
+
 TEST_F(SamplingProbeTest, says_why_there_is_nothing) {
   fake.paranoid = 3;
   fake.refuse = [](const perf_event_attr&, pid_t) { return -EACCES; };

@@ -51,6 +51,21 @@ TEST(PerfState, names_the_hardware_events_where_some_are_there) {
       "branch-misses)");
 }
 
+TEST(PerfState, says_that_hybrid_cpus_count_on_some_cores_only) {
+  const auto state_of_hybrid = [](std::function<int(const perf_event_attr&, pid_t)> refuse) {
+    fake = {};
+    fake.files["/sys/bus/event_source/devices/cpu_core/cpus"] = "0-15\n";
+    fake.files["/sys/bus/event_source/devices/cpu_atom/cpus"] = "16-23\n";
+    fake.refuse = std::move(refuse);
+    return state_of(probe_all(fake_kernel()), {});
+  };
+  const StateText state = state_of_hybrid(allow);
+  EXPECT_EQ(state.state, AON_STATE_DEGRADED);
+  EXPECT_EQ(state.reason, "hardware events are counted on performance cores only");
+  EXPECT_THAT(state.remedy, HasSubstr("taskset"));
+  EXPECT_EQ(state_of_hybrid(no_pmu).reason, "no PMU is visible (not counted: hardware events)");
+}
+
 TEST(PerfState, is_off_with_the_sysctl_when_the_kernel_forbids_all) {
   const StateText state = state_with(3, [](const perf_event_attr&, pid_t) { return -EACCES; });
   EXPECT_EQ(state.state, AON_STATE_OFF);
