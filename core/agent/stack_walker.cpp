@@ -78,8 +78,8 @@ std::string StackWalker::place_of(uint32_t process, uint64_t address) const {
     for (const unwind::Mapping& mapping : found->second.mappings) {
       const bool is_here = address >= mapping.begin && address < mapping.end;
       if (!is_here || mapping.path.empty()) continue;
-      snprintf(text, sizeof text, "+0x%llx",
-               static_cast<unsigned long long>(address - mapping.begin + mapping.file_offset));
+      const uint64_t offset = address - mapping.begin + mapping.file_offset;
+      snprintf(text, sizeof text, "+0x%llx", static_cast<unsigned long long>(offset));
       return mapping.path.substr(mapping.path.starts_with(root) ? root.size() : 0) + text;
     }
   }

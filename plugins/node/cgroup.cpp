@@ -83,9 +83,9 @@ std::vector<Cgroups::Mount> Cgroups::mounts() const {
   return found;
 }
 
-/// What stands behind the descriptions of a group at `path` below a mount. The root of a hierarchy is
-/// the node, whoever runs there; a container with a namespace of its own sees its group as "/", but
-/// has files there that a root has not, or in v1 lacks one that only a root has.
+/// What stands behind the descriptions of a group at `path` below a mount. The root of a hierarchy
+/// is the node, whoever runs there; a container with a namespace of its own sees its group as "/",
+/// but has files there that a root has not, or in v1 lacks one that only a root has.
 std::string Cgroups::where(const Mount& mount, const std::string& folder,
                            const std::string& path) const {
   if (path != "/") return ", control group " + path;

@@ -37,8 +37,8 @@ class Clocks {
     std::string series;
   };
 
-  /// Counters of the kernel of which the job's CPUs choose some, each counted by itself: the others'
-  /// are from before the job, and the choice changes.
+  /// Counters of the kernel of which the job's CPUs choose some, each counted by itself: the choice
+  /// changes, and what they hold is from before the job.
   class Throttles {
    public:
     void choose(const std::vector<std::string>& paths);
