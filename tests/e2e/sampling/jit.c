@@ -1,5 +1,5 @@
 /* Makes a function at run time, as a JIT compiler does, tells perf its name in /tmp/perf-PID.map
- * and spends CPU time in it. */
+ * and spends CPU time in it. The map is read when it has ended: who runs it removes that. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>

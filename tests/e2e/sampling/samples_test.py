@@ -1,5 +1,7 @@
 """Samples of a program whose functions take a known share of its time, read back by others'
 readers: h5py, otf2-print and python3-otf2."""
+import pathlib
+
 from sampling import HOT, JIT, UNBOUNDED, WITHOUT_FP, Samples, folded, skip_without_perf
 
 import aon_test
@@ -127,9 +129,14 @@ class Sampling(aon_test.TestCase):
         self.assertEqual(refused.returncode, 1)
         self.assertIn("no samples", refused.stderr)
 
+    def sample_made_code(self, *arguments, options=()):
+        output, document = self.sample(*arguments, options=options, program=JIT, rank_count=1)
+        for rank in document["ranks"]:
+            pathlib.Path(f"/tmp/perf-{rank['pid']}.map").unlink()
+        return Samples(output)
+
     def test_code_made_at_run_time_has_its_name(self):
-        output, _ = self.sample(program=JIT, rank_count=1)
-        counts = Samples(output).by_function()
+        counts = self.sample_made_code().by_function()
         self.assertGreater(counts["compiled loop"], 0.8 * sum(counts.values()), str(counts))
 
 
