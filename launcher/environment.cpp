@@ -93,7 +93,14 @@ std::vector<std::string> files_of(const std::string& name, const Environment& en
   return files_of_cache(name);
 }
 
+/// It insists on the first place, and wraps no MPI.
+bool is_sanitizer(const std::string& name) {
+  const std::string file = std::filesystem::path(name).filename();
+  return file.starts_with("libasan.so") || file.starts_with("libclang_rt.asan");
+}
+
 bool may_come_first(const std::string& name, const Environment& environment) {
+  if (is_sanitizer(name)) return true;
   const std::vector<std::string> files = files_of(name, environment);
   return !files.empty() && std::none_of(files.begin(), files.end(), names_mpi);
 }

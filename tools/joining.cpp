@@ -1,5 +1,6 @@
 #include "tools/joining.h"
 
+#include <aon/record.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,6 +45,7 @@ struct NodeFolder {
   std::string host;
   std::string launch_id;
   std::set<std::pair<int32_t, uint64_t>> processes;  ///< pid and start time
+  std::set<uint32_t> evicted;                        ///< numbers of those that lost segments
   std::set<int64_t> ranks;
   uint32_t world = 0;  ///< 0 unknown
 };
@@ -57,9 +59,15 @@ NodeFolder describe(const std::string& dir, const spool::Node& node) {
                     node.launch_id,
                     {},
                     {},
+                    {},
                     0};
   for (const auto& [number, process] : node.processes) {
     folder.processes.insert({process.start.pid, process.start.start_time_ticks});
+    const bool has_evictions =
+        std::any_of(process.losses.begin(), process.losses.end(), [](const LossDefinition& loss) {
+          return loss.reason == static_cast<uint32_t>(LossReason::kEvictedByCap);
+        });
+    if (has_evictions) folder.evicted.insert(number);
     if (rank_of(process) >= 0) folder.ranks.insert(rank_of(process));
     folder.world = std::max(folder.world, world_of(process));
   }
@@ -76,14 +84,22 @@ Result<std::vector<NodeFolder>> read_folders(const std::string& dir) {
   return folders;
 }
 
-/// True when `held` is `wanted`, joined earlier: by the note of its origin, or, where directories
-/// have moved since, because all that ran there are the same processes.
+bool includes_processes(const NodeFolder& all, const NodeFolder& some) {
+  return std::includes(all.processes.begin(), all.processes.end(), some.processes.begin(),
+                       some.processes.end());
+}
+
+/// True when `held` is `wanted`, joined earlier: by the note of its origin, where no other launch
+/// has that directory since, or, where directories have moved, because all that ran there are the
+/// same processes.
 bool is_same_node(const NodeFolder& held, const NodeFolder& wanted) {
-  if (held.origin == wanted.real_path) return true;
+  const bool have_ids = !held.launch_id.empty() && !wanted.launch_id.empty();
+  const bool is_one_launch =
+      have_ids ? held.launch_id == wanted.launch_id : includes_processes(wanted, held);
+  if (held.origin == wanted.real_path && is_one_launch) return true;
   const bool has_name = !wanted.launch_id.empty() || !wanted.processes.empty();
   return has_name && held.host == wanted.host && held.launch_id == wanted.launch_id &&
-         std::includes(held.processes.begin(), held.processes.end(), wanted.processes.begin(),
-                       wanted.processes.end());
+         includes_processes(held, wanted);
 }
 
 /// Which of `folders` is `wanted`; null for none.
@@ -149,8 +165,9 @@ bool is_converted(const fs::path& to, const fs::path& file) {
 }
 
 /// Puts what the node folder `from` has now into `to`. Definitions come last, as they are written:
-/// what they tell of is there.
-void take_files(const fs::path& from, const fs::path& to) {
+/// what they tell of is there. Segments that `from` has no more go where its processes `evicted`
+/// some; else they were lost there, and these are all that is left of them.
+void take_files(const fs::path& from, const fs::path& to, const std::set<uint32_t>& evicted) {
   std::set<fs::path> names;
   for (const auto& file : fs::directory_iterator(from)) {
     const fs::path name = file.path().filename();
@@ -161,20 +178,31 @@ void take_files(const fs::path& from, const fs::path& to) {
   for (const fs::path& name : names) take_file(from / name, to / name);
   if (!has_definitions) return;
   take_file(from / spool::kDefinitionsFile, to / spool::kDefinitionsFile);
-  std::vector<fs::path> evicted;
+  std::vector<fs::path> gone;
   for (const auto& file : fs::directory_iterator(to)) {
     const fs::path name = file.path().filename();
-    if (spool::parse_segment_file_name(name.string()) && names.count(name) == 0)
-      evicted.push_back(file.path());
+    const auto segment = spool::parse_segment_file_name(name.string());
+    if (segment && evicted.count(segment->process) != 0 && names.count(name) == 0)
+      gone.push_back(file.path());
   }
-  for (const fs::path& segment : evicted) fs::remove(segment);
+  for (const fs::path& segment : gone) fs::remove(segment);
+}
+
+/// Of a copy that was made while the node was live.
+bool is_older(const NodeFolder& wanted, const NodeFolder& held) {
+  std::error_code error;
+  const auto time = fs::last_write_time(wanted.path / spool::kDefinitionsFile, error);
+  const bool is_known = !error;
+  const auto held_time = fs::last_write_time(held.path / spool::kDefinitionsFile, error);
+  return !includes_processes(wanted, held) || (is_known && !error && time < held_time);
 }
 
 /// A node may have been joined while it was live: it has other files since. Whatever is no copy is
 /// left alone.
 Status take_again(const NodeFolder& held, const NodeFolder& wanted) {
   const bool is_copy = !held.origin.empty() && wanted.origin.empty();
-  if (is_copy || held.origin == wanted.real_path) take_files(wanted.path, held.path);
+  if ((is_copy || held.origin == wanted.real_path) && !is_older(wanted, held))
+    take_files(wanted.path, held.path, wanted.evicted);
   return {};
 }
 
@@ -199,7 +227,7 @@ Status join_node(const fs::path& from, const fs::path& spool) {
     const fs::path fresh = spool / (kUnfinished + from.filename().string());
     fs::create_directory(fresh);
     fs::permissions(fresh, fs::perms::owner_all);
-    take_files(from, fresh);
+    take_files(from, fresh, {});
     std::ofstream(fresh / kOriginFile) << fs::canonical(from).string();
     fs::rename(fresh, target);
     return {};

@@ -126,7 +126,7 @@ class Server {
   void receive(uint32_t id);
   bool handle(uint32_t id, Connection& connection, const uint8_t* bytes, size_t byte_count);
   void note_child(Connection& connection, int32_t pid);
-  bool take_exit(Connection& connection, const Exited& message);
+  void take_exit(Connection& connection, const Exited& message);
   std::optional<proc::ExitStatus> told_exit(const ProcessCell& cell) const;
   void adopt_waiter(uint32_t id, UniqueFd fd, int32_t child);
   bool is_left_alone(const Connection& connection, const Hello& hello);

@@ -83,7 +83,9 @@ bool Server::handle(uint32_t id, Connection& connection, const uint8_t* bytes, s
   }
   if (type == MessageType::kExited) {
     Exited message{};
-    return read_message(bytes, byte_count, &message) && take_exit(connection, message);
+    if (!read_message(bytes, byte_count, &message)) return false;
+    take_exit(connection, message);
+    return true;
   }
   return false;
 }
@@ -96,14 +98,15 @@ void Server::note_child(Connection& connection, int32_t pid) {
   connection.child_start_ticks = is_child ? proc::start_time_ticks(pid) : 0;
 }
 
-bool Server::take_exit(Connection& connection, const Exited& message) {
+/// What is not believed is left alone: of a child that was reaped before its parent's messages were
+/// read nobody knows whose it was, and the parent waits for its files all the same.
+void Server::take_exit(Connection& connection, const Exited& message) {
   if (connection.child_pid == 0 || message.pid != connection.child_pid ||
       told_exits_.size() >= kMaxRegistered)
-    return false;
+    return;
   told_exits_.push_back(
       {message.pid, connection.child_start_ticks, proc::decode(message.wait_status)});
   connection.child_pid = 0;
-  return true;
 }
 
 /// A program that died in our own code before. True: it was told so.

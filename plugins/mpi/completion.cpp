@@ -178,7 +178,7 @@ void WaitMany::release_block() {
 
 bool WaitMany::is_active() const noexcept {
   for (int i = 0; i < count_; ++i) {
-    if (may_be_active(handles_[i])) return true;
+    if (may_be_active(handles_[i], newest_)) return true;
   }
   return false;
 }

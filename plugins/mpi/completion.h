@@ -38,7 +38,7 @@ class WaitOne {
 
   Status* status() { return status_; }
   /// False of what is complete whenever somebody asks: null, or persistent and not started.
-  bool is_active() const { return may_be_active(handle_); }
+  bool is_active() const { return may_be_active(handle_, newest_); }
 
   /// The request is complete, with `result`, since `now`: the end of the call, for all of them.
   void complete(Writer* w, uint64_t now, int result) const noexcept;

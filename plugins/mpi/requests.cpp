@@ -345,13 +345,14 @@ uint64_t request_number(Handle handle) noexcept {
   return entry != nullptr ? entry->number : 0;
 }
 
-bool may_be_active(Handle handle) noexcept {
+bool may_be_active(Handle handle, uint64_t newest) noexcept {
   if (handle == abi.request_null) return false;
   if (is_shared_request(handle)) return true;
   Table& table = table_of(handle);
   Guard guard(&table.lock);
   const Request* entry = table.find(handle);
-  return entry == nullptr || entry->number != 0;
+  return entry == nullptr || entry->number != 0 ||
+         (newest != 0 && table.find_displaced(handle, newest) != nullptr);
 }
 
 bool is_untold(Handle given) noexcept {

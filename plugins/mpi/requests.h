@@ -140,8 +140,9 @@ inline bool finish_preparing(const OpenCall& call, int result) {
 /// The number of the live request `handle`; 0: none.
 uint64_t request_number(Handle handle) noexcept;
 
-/// False: null, or a persistent request that is not started.
-bool may_be_active(Handle handle) noexcept;
+/// False: null, or a persistent request that is not started. `newest` as for take_request(): the
+/// handle may have come back as such a one since.
+bool may_be_active(Handle handle, uint64_t newest) noexcept;
 
 /// Whether MPI_Request_get_status has something to tell of `handle`, which is complete: not if it
 /// is not active, or has been told.

@@ -100,7 +100,9 @@ void add_hybrid(const Availability& availability, StateText* state) {
     *text += (text->empty() ? "" : "; ") + std::string(more);
   };
   add(&state->reason, "hardware events are counted on performance cores only");
-  add(&state->remedy, "taskset -c $(cat /sys/bus/event_source/devices/cpu_core/cpus)");
+  add(&state->remedy,
+      "counts of ranks that are bound to those cores are whole: "
+      "taskset -c $(cat /sys/bus/event_source/devices/cpu_core/cpus)");
 }
 
 Obstacle unknown_name() {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "writers/ledger/device_waste.h"
 #include "writers/ledger/findings.h"
@@ -43,28 +44,38 @@ const char* bound_text(Bound bound) {
 
 bool is_bound_by_units(const DeviceUse& use) { return use.bound > Bound::kDevice; }
 
-/// Of its units' means, which have the idle time in them, what they are while it works.
-double while_working(const DeviceUse& use, double mean) {
-  const DeviceTimes& times = use.times;
-  const uint64_t unrecorded_ns = times.idle_ns[static_cast<size_t>(IdleReason::kUnrecorded)];
-  const auto recorded_ns =
-      static_cast<double>(times.span_ns - std::min(times.span_ns, unrecorded_ns));
-  if (times.busy_ns == 0) return mean;
-  return std::min(mean * std::max(recorded_ns / static_cast<double>(times.busy_ns), 1.0), 1.0);
-}
+/// A process's use of a device, and how long that works for all who use it.
+struct BoundUse {
+  const DeviceUse* use;
+  double busy_ns;
+  double recorded_ns;
 
-/// What faster work could save at most: until one of its units is used all the time that it works.
-double unused_s(const DeviceUse& use) {
-  const double used = while_working(use, std::max(use.units.compute, use.units.memory));
-  return static_cast<double>(use.times.busy_ns) * 1e-9 * (1 - used);
-}
+  /// Of the units' means, which are of the device with its idle time, what they are while it works.
+  double while_working(double mean) const {
+    if (busy_ns == 0) return mean;
+    return std::min(mean * std::max(recorded_ns / busy_ns, 1.0), 1.0);
+  }
+  /// What faster work could save at most: until one of its units is used all the time that it
+  /// works.
+  double unused_s() const {
+    const double used = while_working(std::max(use->units.compute, use->units.memory));
+    return busy_ns * 1e-9 * (1 - used);
+  }
+};
 
-/// Null: none is bound by its units.
-const DeviceUse* worst_of(const std::vector<const DeviceUse*>& uses) {
-  const DeviceUse* worst = nullptr;
+/// The worst one of a device; nothing where none is bound by its units.
+std::optional<BoundUse> worst_of(const std::vector<const DeviceUse*>& uses) {
+  double busy_ns = 0;  // in turn, at most: what ran at once is in both
+  for (const DeviceUse* use : uses) busy_ns += static_cast<double>(use->times.busy_ns);
+  std::optional<BoundUse> worst;
   for (const DeviceUse* use : uses) {
     if (!is_bound_by_units(*use)) continue;
-    if (worst == nullptr || unused_s(*use) > unused_s(*worst)) worst = use;
+    const DeviceTimes& times = use->times;
+    const uint64_t unrecorded_ns = times.idle_ns[static_cast<size_t>(IdleReason::kUnrecorded)];
+    const auto recorded_ns =
+        static_cast<double>(times.span_ns - std::min(times.span_ns, unrecorded_ns));
+    const BoundUse bound{use, std::min(busy_ns, recorded_ns), recorded_ns};
+    if (!worst || bound.unused_s() > worst->unused_s()) worst = bound;
   }
   return worst;
 }
@@ -73,27 +84,30 @@ const DeviceUse* worst_of(const std::vector<const DeviceUse*>& uses) {
 
 /// Of the work itself, where counters tell: of each device once, for they are of all that use it.
 void Findings::add_unit_bound(std::vector<Finding>* findings) const {
-  std::vector<const DeviceUse*> bound;
+  std::vector<BoundUse> bound;
   double sum_s = 0;
   for (const auto& uses : ledger::uses_by_device(*model_, devices_->summary().uses)) {
-    const DeviceUse* use = worst_of(uses);
-    if (use == nullptr) continue;
-    sum_s += unused_s(*use);
-    bound.push_back(use);
+    const std::optional<BoundUse> use = worst_of(uses);
+    if (!use) continue;
+    sum_s += use->unused_s();
+    bound.push_back(*use);
   }
-  const DeviceUse* worst = worst_of(bound);
-  if (worst == nullptr) return;
-  const auto others = std::count_if(bound.begin(), bound.end(), [&](const DeviceUse* use) {
-    return use != worst && use->bound == worst->bound;
+  if (bound.empty()) return;
+  const auto worst = std::max_element(
+      bound.begin(), bound.end(),
+      [](const BoundUse& a, const BoundUse& b) { return a.unused_s() < b.unused_s(); });
+  const DeviceUse& use = *worst->use;
+  const auto alike = std::count_if(bound.begin(), bound.end(), [&](const BoundUse& other) {
+    return other.use->bound == use.bound;
   });
   std::string text = fmt::format(
       "{} is {} in {:.0f} % of the time that it works: its busiest pipe is used to "
       "{:.0f} %, its memory to {:.0f} %, multiprocessors to {:.0f} %",
-      ledger::device_text(*model_, worst->group, worst->device), bound_text(worst->bound),
-      bound_share(*worst) * 100, while_working(*worst, worst->units.compute) * 100,
-      while_working(*worst, worst->units.memory) * 100,
-      while_working(*worst, worst->units.sm_active) * 100);
-  if (others != 0) text += fmt::format("; {} more are, too", others);
+      ledger::device_text(*model_, use.group, use.device), bound_text(use.bound),
+      bound_share(use) * 100, worst->while_working(use.units.compute) * 100,
+      worst->while_working(use.units.memory) * 100,
+      worst->while_working(use.units.sm_active) * 100);
+  if (alike > 1) text += fmt::format("; {} more are, too", alike - 1);
   findings->push_back({sum_s, text});
 }
 

@@ -91,7 +91,7 @@ SamplingProbe probe_sampling(const Kernel& kernel, uint64_t rate_hz, const std::
   event.source = is_hybrid ? SamplingSource::kCpuClock : SamplingSource::kCycles;
   if (is_hybrid) {
     result.obstacle = {"cycles are counted on performance cores only: the CPU clock is sampled",
-                       "taskset -c $(cat /sys/bus/event_source/devices/cpu_core/cpus)"};
+                       ""};
   }
   int error = try_event(kernel, event);
   if (error != 0 && event.call_graph == CallGraph::kBranches) {

@@ -129,7 +129,7 @@ class Joining(FaultCase):
                 (self.counts / "end").unlink()
 
     def test_files_that_are_others_now_are_taken_anew(self):
-        """As a live agent leaves them: definitions written anew, a segment evicted."""
+        """As a live agent leaves them: definitions written anew, another segment."""
         first = self.rank("first", "node-a", 0)
         second = self.rank("second", "node-b", 1)
         self.assert_exit(run(["aon", "finalize", "--quiet", first, second]))
@@ -140,9 +140,18 @@ class Joining(FaultCase):
         (node / "p0.0.aon").rename(node / "p0.1.aon")
         self.assert_exit(run(["aon", "finalize", "--quiet", first, second]))
         joined = first / "spool" / "node-b"
-        self.assertEqual({*os.listdir(joined)} - {*os.listdir(node)}, {"joined-from"})
+        # Nothing was evicted: what the node has lost is all that is left of it.
+        self.assertEqual({*os.listdir(joined)} - {*os.listdir(node)},
+                         {"joined-from", "p0.0.aon"})
         for path in node.iterdir():
             self.assertTrue(path.samefile(joined / path.name), path.name)
+
+    def test_another_launch_in_the_directory_is_refused(self):
+        first = self.rank("first", "node-a", 0)
+        second = self.rank("second", "node-b", 1)
+        self.assert_exit(run(["aon", "finalize", "--quiet", first, second]))
+        shutil.rmtree(second)
+        self.refused(first, self.rank("second", "node-b", 1), "host node-b")
 
     def test_counted_calls_cost_something(self):
         """Also those that leave no record: 4 ns each."""

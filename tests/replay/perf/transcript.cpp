@@ -115,12 +115,16 @@ int replay_paranoid() {
   const std::string level = current->next("paranoid");
   return level.empty() ? 2 : std::stoi(level);
 }
+/// Transcripts hold no files: of a machine with one kind of cores.
+std::string no_file(const std::string&) { return ""; }
 
 }  // namespace
 
 const Kernel& recording_kernel(std::ostream& out) {
   static const Kernel kernel = {record_open,  record_read, real_kernel().close_event,
-                                record_tasks, record_task, record_paranoid};
+                                record_tasks, record_task, record_paranoid,
+                                nullptr,      nullptr,     nullptr,
+                                no_file};
   recorder_out = &out;
   return kernel;
 }
@@ -155,8 +159,9 @@ std::string Replay::next(const std::string& call) {
 }
 
 const Kernel& replay_kernel(Replay& replay) {
-  static const Kernel kernel = {replay_open,  replay_read, replay_close,
-                                replay_tasks, replay_task, replay_paranoid};
+  static const Kernel kernel = {replay_open, replay_read,     replay_close, replay_tasks,
+                                replay_task, replay_paranoid, nullptr,      nullptr,
+                                nullptr,     no_file};
   current = &replay;
   return kernel;
 }

@@ -202,6 +202,19 @@ TEST(Server, hears_it_of_a_parent_that_has_gone) {
   EXPECT_EQ(code, 3);
 }
 
+TEST(Server, keeps_a_parent_whose_child_was_gone_before_it_was_heard) {
+  const int code = on_old_kernel([](Agent& agent) {
+    const pid_t child = start_sleeper();
+    const UniqueFd parent = agent.connect();
+    wait_for(parent.get(), child);
+    tell(parent.get(), child, 3);
+    reap(child);
+    agent.poll();
+    return proc::has_hung_up(parent.get()) ? 1 : 0;
+  });
+  EXPECT_EQ(code, 0);
+}
+
 TEST(Server, believes_nobody_else) {
   const int code = on_old_kernel([](Agent& agent) {
     const pid_t child = start_sleeper();

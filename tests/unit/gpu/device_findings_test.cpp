@@ -96,6 +96,14 @@ TEST_F(FindingsOfDevices, counters_of_others_make_no_share_above_all) {
             std::string::npos);
 }
 
+/// Each works in turn for half of the time: the pipe that is half used then is so all the time.
+TEST_F(FindingsOfDevices, shares_are_of_the_time_that_anybody_works) {
+  process_.devices[0].definition.uuid[0] = 7;
+  EXPECT_NE(
+      bound_line(lines_of({half_busy(), half_busy()})).find("used to 50 %, its memory to 10 %"),
+      std::string::npos);
+}
+
 /// The one whose pipe is full while it works has nothing to save; the other one has.
 TEST_F(FindingsOfDevices, idle_time_is_not_what_faster_work_saves) {
   DeviceUse always = half_busy();

@@ -107,6 +107,13 @@ TEST_F(ProgramVariables, put_us_before_what_may_wrap_mpi) {
   }
 }
 
+TEST_F(ProgramVariables, put_a_sanitizer_first_wherever_it_is) {
+  for (const std::string name : {"/usr/$LIB/libasan.so.8", "libclang_rt.asan-x86_64.so"}) {
+    set_["LD_PRELOAD"] = name;
+    EXPECT_EQ(value("LD_PRELOAD"), name + ":" + kOurs);
+  }
+}
+
 TEST_F(ProgramVariables, let_asan_stand_behind_us) {
   EXPECT_EQ(value("ASAN_OPTIONS"), "verify_asan_link_order=0");
   set_["ASAN_OPTIONS"] = "detect_leaks=0";

@@ -104,20 +104,20 @@ TEST_F(Requests, ones_that_are_null_or_not_started_are_not_active) {
   request.is_persistent = true;
   put_request(g_writers, request);
   Request out;
-  EXPECT_FALSE(may_be_active(0x2c000000));
+  EXPECT_FALSE(may_be_active(0x2c000000, 0));
   EXPECT_FALSE(is_untold(0x2c000000));
-  EXPECT_TRUE(may_be_active(0x840)) << "one that is not known";
+  EXPECT_TRUE(may_be_active(0x840, 0)) << "one that is not known";
   EXPECT_TRUE(is_untold(0x840));
-  EXPECT_TRUE(may_be_active(0x10)) << "a shared one was complete when it was started";
+  EXPECT_TRUE(may_be_active(0x10, 0)) << "a shared one was complete when it was started";
   for (int round = 0; round < 2; ++round) {
-    EXPECT_FALSE(may_be_active(0x800));
+    EXPECT_FALSE(may_be_active(0x800, 0));
     EXPECT_FALSE(is_untold(0x800));
     ASSERT_TRUE(activate_request(0x800, &out));
-    EXPECT_TRUE(may_be_active(0x800));
+    EXPECT_TRUE(may_be_active(0x800, 0));
     EXPECT_TRUE(is_untold(0x800));
     tell_request(0x800, {0, 1, 8, false});
     EXPECT_FALSE(is_untold(0x800));
-    EXPECT_TRUE(may_be_active(0x800));
+    EXPECT_TRUE(may_be_active(0x800, 0));
     ASSERT_TRUE(take_request(g_writers, 0x800, 0, &out));
   }
   EXPECT_TRUE(forget_request(g_writers, 0x800, &out));
@@ -296,6 +296,22 @@ TEST_F(Requests, a_handle_that_came_back_before_its_completion_was_told) {
   EXPECT_EQ(out.number, first.number);
   EXPECT_FALSE(take_request(g_writers, 0x700, newest_of_second, &out));
   EXPECT_TRUE(take_request(g_writers, 0x700, last_request_number(), &out));
+}
+
+TEST_F(Requests, one_whose_handle_came_back_as_a_persistent_one_was_active) {
+  has_concurrent_threads = true;
+  put_request(g_writers, made(0x900));
+  const uint64_t newest = last_request_number();
+  Request persistent = made(0x900);
+  persistent.number = 0;
+  persistent.is_persistent = true;
+  put_request(g_writers, persistent);
+  Request out;
+  EXPECT_FALSE(may_be_active(0x900, 0));
+  EXPECT_TRUE(may_be_active(0x900, newest));
+  ASSERT_TRUE(take_request(g_writers, 0x900, newest, &out));
+  EXPECT_FALSE(may_be_active(0x900, newest));
+  EXPECT_TRUE(forget_request(g_writers, 0x900, &out));
 }
 
 TEST_F(Requests, that_were_begun_before_there_were_threads_are_found) {
