@@ -35,6 +35,32 @@ bool is_end_unknown(const Model& model, const Group& group) {
          !group.process->exit;
 }
 
+bool has_ended_well(const Group& group) {
+  return group.process != nullptr && group.process->exit && group.process->exit->signal == 0 &&
+         group.process->exit->exit_code == 0;
+}
+
+std::optional<double> about_end_ns(const Model& model, const Group& group) {
+  if (group.process == nullptr || !group.process->exit) return std::nullopt;
+  const uint64_t ticks = group.process->exit->end_ticks;
+  const std::vector<clock::NodeClock>& nodes = model.cluster.nodes;
+  const int64_t offset_ns = group.node < nodes.size() ? nodes[group.node].offset_ns : 0;
+  const auto to_reference = [&](double own_ns) { return own_ns + static_cast<double>(offset_ns); };
+  const std::vector<ClockDefinition>& told = model.job->nodes[group.node].clock;
+  if (told.empty()) return to_reference(static_cast<double>(ticks));
+  const auto between = [](uint64_t from, uint64_t to) {
+    return static_cast<double>(static_cast<int64_t>(to - from));
+  };
+  const ClockDefinition& first = told.front();
+  const ClockDefinition& last = told.back();
+  const double ns_per_tick =
+      last.ticks == first.ticks
+          ? 1
+          : between(first.realtime_ns, last.realtime_ns) / between(first.ticks, last.ticks);
+  return to_reference(static_cast<double>(first.realtime_ns) +
+                      between(first.ticks, ticks) * ns_per_tick);
+}
+
 void NcclHangFinder::begin(const Model& model, uint64_t now_ns) {
   model_ = &model;
   now_ns_ = now_ns;
@@ -107,6 +133,8 @@ void NcclHangFinder::add(const Event& event) {
   constexpr uint32_t kUncounted = kNcclNoWork | kNcclUncounted;
   progress.is_forgetful |= is_transfer && (operation.flags & kUncounted) != 0;
   graphs_.add(communicator, *rank, model_->regions[region].role, operation.flags);
+  if (operation.call >= progress.newest.call)
+    progress.newest = {operation.start_ns, operation.call, operation.flags};
   if ((operation.flags & kNcclNoWork) != 0 || operation.sequence > kMaxSequence) return;
   note_level(operation, &progress);
   if ((operation.flags & kNcclUncounted) != 0) return;
@@ -140,12 +168,12 @@ void NcclHangFinder::note_done(const NcclOperation& operation) {
 
 /// NCCL's kernels of one communicator run one after the other: of an operation that was launched
 /// before one that has ended, only the end was not told. Before 2.28, and of what graphs launch
-/// again, no launch is told. There NCCL begins all operations of a kernel, and then tells of each
+/// again, no launch is told. But NCCL begins all operations of a kernel, and then tells of each
 /// one that it is enqueued: one that began later is of a later kernel.
 bool NcclHangFinder::is_over(const NcclOperation& operation) const {
   const auto done = done_.find(operation.communicator);
   if (done == done_.end()) return false;
-  if (operation.launch_ns != 0) return operation.launch_ns < done->second.launch_ns;
+  if (operation.launch_ns != 0 && operation.launch_ns < done->second.launch_ns) return true;
   const bool tells_enqueuing = (operation.flags & kNcclAbandoned) == 0;
   return tells_enqueuing && operation.end_ns < done->second.start_ns;
 }
@@ -220,6 +248,7 @@ void NcclHangFinder::save(StateOut* out) {
     out->put(progress.is_timed);
     out->put(progress.is_untimed);
     out->put(progress.latest);
+    out->put(progress.newest);
   }
   progress_.clear();
   transfer_kind_count_ = 0;
@@ -252,7 +281,7 @@ Status NcclHangFinder::load(StateIn* in) {
         !in->get(&loaded.is_forgetful) || !in->get(&loaded.enqueued) || !in->get(&loaded.gap) ||
         !in->get(&loaded.first_call) || !in->get(&loaded.oldest) || !in->get(&loaded.slot) ||
         !in->get(&loaded.newest_call) || !in->get(&loaded.is_timed) ||
-        !in->get(&loaded.is_untimed) || !in->get(&loaded.latest) ||
+        !in->get(&loaded.is_untimed) || !in->get(&loaded.latest) || !in->get(&loaded.newest) ||
         !in->check(member.first < model_->communicators.size() && is_known(loaded)))
       return in->status();
     add(loaded, &progress_[member]);
@@ -277,6 +306,7 @@ void NcclHangFinder::add(const Progress& loaded, Progress* progress) {
     known->in_flight_from = in_flight_from;
   }
   for (const auto& [call, latest] : loaded.latest) keep(call, latest, progress);
+  if (loaded.newest.call >= progress->newest.call) progress->newest = loaded.newest;
   const bool is_older =
       loaded.oldest &&
       (!progress->oldest || loaded.oldest->operation.call < progress->oldest->operation.call);
@@ -319,7 +349,13 @@ bool NcclHangFinder::is_stuck(const NcclPart& part) const {
   if ((operation.flags & kNcclAbandoned) != 0)
     return is_since(std::max(operation.start_ns, done_ns_[part.group]), operation.end_ns,
                     kGivenUpNs);
-  return is_quiet(part.group) || is_since(operation.end_ns, now_ns_, kOldNs);
+  const Group& group = model_->groups[part.group];
+  if (has_ended_well(group)) return false;
+  // Of a process that has ended nothing gets older.
+  const auto age_ns = [&](double to_ns) { return to_ns - static_cast<double>(operation.end_ns); };
+  const auto ended_ns = about_end_ns(*model_, group);
+  const bool ended_before = ended_ns && age_ns(*ended_ns) < static_cast<double>(kOldNs);
+  return is_quiet(part.group) || (!ended_before && is_since(operation.end_ns, now_ns_, kOldNs));
 }
 
 NcclHangReport NcclHangFinder::finish(std::span<const uint64_t> last_ns, std::set<uint32_t> told) {

@@ -24,8 +24,9 @@
 /// nothing for --hang seconds, when it is kOldNs old, or when the communicator or program was given
 /// up with it in flight for kGivenUpNs (ncclCommAbort of a watchdog), in which no other operation
 /// of the process ended: a program may be ahead of its GPU when it exits. What was launched before
-/// one of the communicator that has ended is over; where no launch is told, what was enqueued
-/// before that one began.
+/// one of the communicator that has ended is over, and so is what was enqueued before that one
+/// began. Of a process that has ended an operation is as old as it was then, and none hangs where
+/// it has ended well, unless it was given up.
 ///
 /// Without times on the GPU (level api, or lowered to it) it is not known what has ended. Where a
 /// process is quiet and others have enqueued fewer operations of a function than it, that is told
@@ -42,7 +43,8 @@
 /// or size is told (a disagreement).
 ///
 /// Of a process that is quiet and of which all that tells nothing its newest operation is told, if
-/// that has no times on the GPU: it may wait for that, or compute.
+/// that has no times on the GPU: it may wait for that, or compute. Not so where its newest call
+/// is of a graph: of launches that come later nothing may be told.
 ///
 /// What a graph launches again is counted by NCCL only where its calls were captured at level gpu
 /// or above, and told to all members only then: of others nothing is looked at. Where members have
@@ -153,6 +155,10 @@ bool is_end_unknown(const Model& model, const Group& group);
 /// The program ended by itself and meant to.
 bool has_ended_well(const Group& group);
 
+/// When the process ended, good enough to see who ended seconds before others; nullopt: no end was
+/// told.
+std::optional<double> about_end_ns(const Model& model, const Group& group);
+
 class NcclHangFinder {
  public:
   static constexpr uint64_t kOldNs = 60'000'000'000;
@@ -198,6 +204,12 @@ class NcclHangFinder {
     NcclShape shape;
     uint64_t start_ns = 0;
   };
+  /// The newest call, with work or without.
+  struct Newest {
+    uint64_t start_ns = 0;
+    uint32_t call = 0;
+    uint32_t flags = 0;
+  };
   struct Progress {
     uint32_t group = UINT32_MAX;
     bool is_disputed = false;   ///< another group says that it is this member
@@ -212,6 +224,7 @@ class NcclHangFinder {
     bool is_timed = false;              ///< of that one it is told what ends
     bool is_untimed = false;            ///< it is not
     std::map<uint32_t, Latest> latest;  ///< collectives, by call
+    Newest newest;
   };
 
   void note_reached(const NcclOperation& operation, Reached* reached) const;

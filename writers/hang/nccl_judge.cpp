@@ -48,7 +48,7 @@ void NcclHangFinder::judge_member(const Member& member, const Kind& kind, NcclHa
     if (progress.oldest && enqueued->second.in_flight_from <= hang->sequence) {
       hang->called.push_back(*progress.oldest);
     } else {
-      hang->passed.push_back({progress.group, member.second});
+      hang->passed.push_back({progress.group, member.second, enqueued->second.slot});
     }
     return;
   }

@@ -12,21 +12,20 @@
 
 namespace aon::writers {
 
-bool has_ended_well(const Group& group) {
-  return group.process != nullptr && group.process->exit && group.process->exit->signal == 0 &&
-         group.process->exit->exit_code == 0;
-}
-
 /// By process, of those that are quiet and not in `told`. Of one whose newest operation has a time
-/// on the GPU it is known whether that has ended.
+/// on the GPU it is known whether that has ended. One whose newest call is of a graph may be done
+/// with all of them: what graphs launch again is told to some only, or to none.
 std::map<uint32_t, NcclPart> NcclHangFinder::newest_of_quiet(const std::set<uint32_t>& told) const {
   std::map<uint32_t, NcclPart> newest;
   std::set<uint32_t> timed;
+  std::map<uint32_t, Newest> newest_call;
   for (const auto& [member, progress] : progress_) {
     const uint32_t group = progress.group;
     if (progress.is_disputed || told.count(group) != 0 || !is_quiet(group) ||
         has_ended_well(model_->groups[group]))
       continue;
+    Newest& call = newest_call.try_emplace(group, progress.newest).first->second;
+    if (progress.newest.start_ns > call.start_ns) call = progress.newest;
     for (const auto& [kind, reached] : progress.enqueued) {
       const bool is_to_itself = kind.second == static_cast<int32_t>(member.second);
       const auto known = newest.find(group);
@@ -46,6 +45,9 @@ std::map<uint32_t, NcclPart> NcclHangFinder::newest_of_quiet(const std::set<uint
     }
   }
   for (const uint32_t group : timed) newest.erase(group);
+  for (const auto& [group, call] : newest_call) {
+    if ((call.flags & (kNcclGraphCaptured | kNcclUncounted)) != 0) newest.erase(group);
+  }
   return newest;
 }
 
@@ -76,6 +78,7 @@ void NcclHangFinder::judge_others(NcclHang* hang) const {
     NcclPart& part = hang->arrived.emplace_back(first);
     part.group = member.group;
     part.rank = member.rank;
+    part.slot = member.slot;
     return true;
   });
 }

@@ -16,22 +16,6 @@ namespace {
 constexpr size_t kMaxRuns = 16;         ///< of ranks in a row
 constexpr double kOutlivedSeconds = 5;  ///< those that are ended together end within this
 
-/// Seconds of CLOCK_REALTIME, good enough to see who ended long before others.
-double about_seconds(const spool::Node& node, uint64_t ticks) {
-  if (node.clock.empty()) return static_cast<double>(ticks) * 1e-9;
-  const ClockDefinition& first = node.clock.front();
-  const ClockDefinition& last = node.clock.back();
-  const auto between = [](uint64_t from, uint64_t to) {
-    return static_cast<double>(static_cast<int64_t>(to - from));
-  };
-  const double ns_per_tick =
-      last.ticks == first.ticks
-          ? 1
-          : between(first.realtime_ns, last.realtime_ns) / between(first.ticks, last.ticks);
-  const double passed_ns = between(first.ticks, ticks) * ns_per_tick;
-  return (static_cast<double>(first.realtime_ns) + passed_ns) * 1e-9;
-}
-
 std::vector<uint32_t> groups_of(const std::vector<NcclMember>& members) {
   std::vector<uint32_t> groups;
   for (const NcclMember& member : members) groups.push_back(member.group);
@@ -55,6 +39,15 @@ std::string runs_of(const std::set<uint32_t>& ranks) {
 }
 
 }  // namespace
+
+NcclWords::NcclWords(const Model& model, const HangReport& report, uint64_t now_ns)
+    : HangText(model, report.last_ns, now_ns),
+      model_(model),
+      is_live_(now_ns != model.end_ns),
+      seen_ns_(report.last_ns) {
+  for (const HostStack& stack : model.stacks)
+    seen_ns_[stack.group] = std::max(seen_ns_[stack.group], stack.taken_ns);
+}
 
 void NcclWords::note_members(const NcclHang& hang) {
   communicator_ = hang.communicator;
@@ -137,13 +130,14 @@ int32_t NcclWords::tid_of(uint32_t group, uint32_t slot) const {
   return stream == process->streams.end() ? 0 : stream->second.tid;
 }
 
-/// When the process ended; infinity: it has not, minus infinity: it is not known.
+/// When the process ended; infinity: it goes on, minus infinity: it is not known. Nobody tells the
+/// end of one that was lost with its agent: in a job that is over, when it was last seen alive.
 double NcclWords::end_seconds(uint32_t group) const {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const Group& one = model_.groups[group];
   if (one.process == nullptr || is_end_unknown(model_, one)) return -kInfinity;
-  if (!one.process->exit) return kInfinity;
-  return about_seconds(model_.job->nodes[one.node], one.process->exit->end_ticks);
+  if (!one.process->exit && is_live_) return kInfinity;
+  return about_end_ns(model_, one).value_or(static_cast<double>(seen_ns_[group])) * 1e-9;
 }
 
 NcclWords::Came NcclWords::split(const NcclHang& hang) const {

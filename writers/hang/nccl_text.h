@@ -22,8 +22,7 @@ class NcclWords : protected HangText {
   };
 
   /// All outlives this.
-  NcclWords(const Model& model, const HangReport& report, uint64_t now_ns)
-      : HangText(model, report.last_ns, now_ns), model_(model) {}
+  NcclWords(const Model& model, const HangReport& report, uint64_t now_ns);
 
   /// What is told of from here on: which processes are several members.
   void note_members(const NcclHang& hang);
@@ -74,6 +73,8 @@ class NcclWords : protected HangText {
   int32_t tid_of(uint32_t group, uint32_t slot) const;
   double end_seconds(uint32_t group) const;
 
+  bool is_live_;                                ///< the job was looked at before its end
+  std::vector<uint64_t> seen_ns_;               ///< by group: its last event, or stack
   uint32_t communicator_ = 0;                   ///< that is told of
   std::map<uint32_t, uint32_t> member_counts_;  ///< of it, by group
 };

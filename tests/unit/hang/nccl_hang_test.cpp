@@ -58,7 +58,7 @@ TEST_F(NcclHangs, of_damaged_definitions_whose_end_they_lack_is_unknown) {
   in_flight(0, {.sequence = 1, .call = 1});
   quiet(0);
   job_.has_damaged_definitions = true;
-  for (uint32_t rank : {0, 1}) processes_[rank].exit.emplace();
+  for (uint32_t rank : {0, 1}) processes_[rank].exit.emplace().signal = 15;
   const auto& hangs = run();
   ASSERT_EQ(hangs.size(), 1u);
   EXPECT_THAT(hangs[0].absent, ElementsAre(member(1)));
@@ -189,6 +189,34 @@ TEST_F(NcclHangs, what_was_in_flight_before_a_hole_may_be_over) {
   EXPECT_THAT(run(), IsEmpty());
 }
 
+/// Processes that end by _exit() give nothing up.
+TEST_F(NcclHangs, what_is_in_flight_at_the_end_of_its_process_does_not_get_older) {
+  for (const bool is_killed : {false, true}) {
+    finder_ = HangFinder();
+    for (auto& events : events_) events.clear();
+    for (uint32_t rank : {0, 1}) finished(rank, {.time_ns = kEnd - 101 * kSecond});
+    in_flight(2, {.time_ns = kEnd - 101 * kSecond});
+    ProcessExitDefinition& exit = processes_[2].exit.emplace();
+    exit.signal = is_killed ? 15 : 0;
+    exit.end_ticks = kEnd - 100 * kSecond;  // without clocks these are nanoseconds
+    EXPECT_THAT(run(), IsEmpty());
+    finder_ = HangFinder();
+    exit.end_ticks = kEnd - 41 * kSecond;
+    EXPECT_EQ(run().size(), is_killed ? 1u : 0u) << "in flight for a minute";
+  }
+}
+
+/// Its clock is 200 s behind that of the reference.
+TEST_F(NcclHangs, the_end_of_a_process_is_by_the_clock_of_the_reference) {
+  model_.cluster.nodes.resize(1);
+  model_.cluster.nodes[0].offset_ns = 200 * int64_t{kSecond};
+  in_flight(2, {.time_ns = kEnd - 101 * kSecond});
+  ProcessExitDefinition& exit = processes_[2].exit.emplace();
+  exit.signal = 15;
+  exit.end_ticks = kEnd - 200 * kSecond;
+  EXPECT_EQ(run().size(), 1u);
+}
+
 /// ncclCommAbort of a watchdog: nobody is quiet, and nothing is a minute old.
 TEST_F(NcclHangs, what_is_given_up_in_flight_hangs) {
   for (uint32_t rank : {0, 2}) {
@@ -238,6 +266,25 @@ TEST_F(NcclHangs, what_was_launched_with_what_has_ended_may_hang) {
   operations_.back().launch_ns = kEnd - 10 * kSecond;
   quiet(0);
   EXPECT_EQ(run().size(), 1u);
+}
+
+/// Of what graphs launch again no launch is told.
+TEST_F(NcclHangs, what_was_enqueued_before_what_a_graph_has_ended_is_over) {
+  for (uint32_t rank : {0, 1, 2}) {
+    in_flight(rank, {.time_ns = kEnd - 300 * kSecond});
+    operations_.back().launch_ns = kEnd - 300 * kSecond;
+    for (uint32_t i = 1; i < 100; ++i)
+      add(rank, kNcclGpuTimed | kNcclReplayed,
+          {.sequence = i, .call = i, .time_ns = kEnd - (300 - i) * kSecond});
+  }
+  EXPECT_THAT(run(), IsEmpty());
+  for (uint32_t rank : {0, 1}) {
+    in_flight(rank, {.sequence = 100, .call = 100, .time_ns = kEnd - 100 * kSecond});
+    operations_.back().launch_ns = kEnd - 100 * kSecond;
+  }
+  finder_ = HangFinder();
+  ASSERT_EQ(run().size(), 1u) << "and hides no hang";
+  EXPECT_EQ(finder_.report().nccl[0].sequence, 100u);
 }
 
 /// Of interface v4, and of what graphs launch again, no launch is known.

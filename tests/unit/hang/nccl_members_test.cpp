@@ -147,6 +147,22 @@ TEST_F(NcclMembers, those_that_were_ended_together_are_not_told_apart) {
   EXPECT_THAT(finding(), Not(HasSubstr("signal")));
 }
 
+/// Its node was lost, and with that who would have told its end: that is no sign of life.
+TEST_F(NcclMembers, who_has_no_end_did_not_outlive_those_that_have_one) {
+  for (uint32_t rank = 0; rank < 3; ++rank) in_flight(rank, {.time_ns = kEnd - 120 * kSecond});
+  for (const uint32_t rank : {0u, 1u}) {
+    end(rank, 15, kEnd);
+    quiet(rank);
+  }
+  ASSERT_EQ(run().size(), 1u);
+  EXPECT_THAT(lines(), Contains("  in it: 0-2"));
+  EXPECT_THAT(lines(), Not(Contains(HasSubstr("was in it"))));
+  EXPECT_EQ(finding(), "ncclAllReduce 1 of world never ended: ranks 0-2 are in it");
+  EXPECT_THAT(hang_lines(model_, finder_.report(), kEnd + kSecond),
+              Contains(HasSubstr("rank 0 on n1 (pid 100) was in it")))
+      << "where the job goes on so does who has no end";
+}
+
 TEST_F(NcclMembers, of_one_process_are_told_apart) {
   two_members_in_one_process();
   for (const uint32_t communicator : {7u, 8u}) {

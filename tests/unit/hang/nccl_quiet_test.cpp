@@ -65,6 +65,64 @@ TEST_F(NcclQuiet, is_told_with_who_was_killed_behind_it) {
                          "ended by signal 9; ranks 0-1 are quiet behind it, for 20 s; all have")));
 }
 
+/// What graphs launch again is not told at level api.
+TEST_F(NcclQuiet, is_not_told_where_the_newest_call_was_captured_by_a_graph) {
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    for (uint32_t i = 2; i < 50; ++i)
+      add(rank, kNcclGraphCaptured | kNcclNoWork, {.call = i, .time_ns = kEnd - 15 * kSecond});
+    end(rank, -1, 15, kEnd);
+  }
+  all_are_quiet();
+  run();
+  EXPECT_THAT(lines(), IsEmpty());
+  EXPECT_EQ(finding(), "");
+  HangFinder combiner;
+  test::combine({&combiner}, model_, states());
+  EXPECT_THAT(combiner.report().nccl_quiet, IsEmpty());
+  for (uint32_t rank = 0; rank < 3; ++rank)
+    enqueued(rank, {.sequence = 2, .call = 50, .time_ns = kEnd - 10 * kSecond});
+  finder_ = HangFinder();
+  EXPECT_THAT(run(), IsEmpty());
+  EXPECT_THAT(lines(), Contains(HasSubstr("ranks 0-2 are quiet behind ncclAllReduce 3 of world")));
+  expect_same_of_shares();
+}
+
+TEST_F(NcclQuiet, is_not_told_where_the_newest_launch_was_of_a_graph) {
+  for (uint32_t rank = 0; rank < 3; ++rank)
+    add(rank, kNcclReplayed | kNcclUncounted,
+        {.sequence = 2, .call = 2, .time_ns = kEnd - 15 * kSecond});
+  all_are_quiet();
+  run();
+  EXPECT_THAT(lines(), IsEmpty());
+}
+
+/// Of several communicators the newest call is that of the process.
+TEST_F(NcclQuiet, is_not_told_where_the_newest_call_on_another_communicator_was_captured) {
+  model_.communicators.push_back(model_.communicators[0]);
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    model_.groups[rank].communicator_map[8] = 1;
+    processes_[rank].communicators[8] = processes_[rank].communicators[7];
+    add(rank, kNcclGraphCaptured | kNcclNoWork,
+        {.time_ns = kEnd - (rank == 2 ? 25 : 15) * kSecond});
+    operations_.back().communicator = 8;
+  }
+  all_are_quiet();
+  run();
+  EXPECT_THAT(lines(), Contains(HasSubstr("rank 2 is quiet behind ncclAllReduce 2 of world")));
+}
+
+/// Rank 2 is not quiet and was ended with the others; a thread of its own had enqueued it.
+TEST_F(NcclQuiet, is_told_with_the_stack_of_the_thread_that_enqueued_it) {
+  model_.locations[2].slot = 3;
+  processes_[2].streams[{uint16_t{3}, uint16_t{0}}].tid = 502;
+  for (const uint32_t rank : {0u, 1u}) quiet(rank, {"main"});
+  for (const int32_t tid : {102, 502})
+    model_.stacks.push_back({2, tid, kEnd, 0, {tid == 502 ? "backward" : "main"}, "runs"});
+  for (uint32_t rank = 0; rank < 3; ++rank) end(rank, -1, 15, kEnd);
+  run();
+  EXPECT_THAT(lines(), Contains("    2 stands in backward (runs)"));
+}
+
 TEST_F(NcclQuiet, is_told_of_those_that_are) {
   quiet(1);
   run();
