@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -310,6 +311,7 @@ int Keeper::run() {
       exit_code == 0 ? finish() : AssembleOutcome{false, "the agent could not write its spool"};
   // Who waited may finish it anew, or use its folder again, as soon as he is told.
   if (!transfer_.has_guests()) lease_.release();
+  remove_empty_log(config_);
   answer_waiters(outcome);
   serve_guests();
   transfer_.stop();
@@ -381,6 +383,16 @@ void Keeper::answer_waiters(const AssembleOutcome& outcome) {
 }
 
 }  // namespace
+
+std::string log_path(const Config& config) {
+  return config.job_folder + "/agent." + config.node + ".log";
+}
+
+void remove_empty_log(const Config& config) {
+  const std::string log = log_path(config);
+  struct stat status {};
+  if (::stat(log.c_str(), &status) == 0 && status.st_size == 0) ::unlink(log.c_str());
+}
 
 int run_keeper(const Config& config, std::optional<Lease> lease) {
   Keeper keeper(config, std::move(lease));

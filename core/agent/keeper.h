@@ -10,6 +10,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "core/agent/config.h"
 #include "core/base/lease.h"
@@ -19,5 +20,10 @@ namespace aon::agent {
 /// Runs the agent until its launch is over. `lease`: that of its node (settle.h), if it has it yet.
 /// Returns its exit code.
 int run_keeper(const Config& config, std::optional<Lease> lease);
+
+/// Where the agent logs, in the job directory.
+std::string log_path(const Config& config);
+/// One in which nothing was said goes, before those who wait for the files are told.
+void remove_empty_log(const Config& config);
 
 }  // namespace aon::agent

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -130,12 +129,10 @@ int run(int argc, char** argv) {
     config->topology_problem = status.error().message;
   leave_the_rank(&*config);
   std::optional<Lease> lease = settle_node(&*config);
-  const std::string log = config->job_folder + "/agent." + config->node + ".log";
   set_log_name("aon-agent");
-  if (Status status = set_log_file(log.c_str()); !status) return 1;
+  if (Status status = set_log_file(log_path(*config).c_str()); !status) return 1;
   const int code = run_keeper(*config, std::move(lease));
-  struct stat status {};
-  if (::stat(log.c_str(), &status) == 0 && status.st_size == 0) ::unlink(log.c_str());
+  remove_empty_log(*config);
   return code;
 }
 
