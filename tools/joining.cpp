@@ -94,9 +94,9 @@ bool includes_processes(const NodeFolder& all, const NodeFolder& some) {
 /// same processes.
 bool is_same_node(const NodeFolder& held, const NodeFolder& wanted) {
   const bool have_ids = !held.launch_id.empty() && !wanted.launch_id.empty();
-  const bool is_one_launch =
-      have_ids ? held.launch_id == wanted.launch_id : includes_processes(wanted, held);
-  if (held.origin == wanted.real_path && is_one_launch) return true;
+  const bool is_other = have_ids && held.launch_id != wanted.launch_id;
+  // Launches of one script may have one id.
+  if (held.origin == wanted.real_path && !is_other && includes_processes(wanted, held)) return true;
   const bool has_name = !wanted.launch_id.empty() || !wanted.processes.empty();
   return has_name && held.host == wanted.host && held.launch_id == wanted.launch_id &&
          includes_processes(held, wanted);
