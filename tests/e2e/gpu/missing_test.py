@@ -71,7 +71,7 @@ class Times(MissingCase):
         self.assertIn("not read when the program ended", self.finding())
 
     def test_a_rest_of_the_budget_is_told_when_our_thread_hangs(self):
-        """Its interval is not yet told when the thread that exits has to. A window may lie in it."""
+        """Its interval is not yet told when the thread that exits has to. It may hold a window."""
         self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=5, FAKE_CUPTI_FLUSH_HANG=8,
                          AON_BUDGET=1, FAKE_CUPTI_OVERHEAD=10_000_000)
         self.assertGreater(self.gaps()[NAME.format("above --budget")], 1)
