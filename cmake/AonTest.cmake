@@ -8,6 +8,10 @@ enable_testing()
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
+# Links a test of 150 MB in a tenth of ld's time.
+find_program(AON_MOLD mold)
+mark_as_advanced(AON_MOLD)
+
 function(aon_unit_test part)
   cmake_parse_arguments(arg "ALONE" "" "SOURCES;LIBRARIES;LABELS" ${ARGN})
   string(REPLACE "." "_" target test_${part})
@@ -15,6 +19,9 @@ function(aon_unit_test part)
   aon_skip_ubsan(${arg_SOURCES})
   target_compile_options(${target} PRIVATE -O1 -g1)  # compiles in two thirds of the time of -O2 -g
   target_link_libraries(${target} PRIVATE aon_settings ${arg_LIBRARIES} GTest::gtest GTest::gmock GTest::gtest_main)
+  if(AON_MOLD)
+    target_link_options(${target} PRIVATE -fuse-ld=mold)
+  endif()
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
   endif()

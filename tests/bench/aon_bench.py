@@ -116,14 +116,18 @@ def rounds(measures, count):
     return values
 
 
-def spread(on, off, unit):
-    """The medians, their ratio, and the least and the largest ratio of a pair, as text."""
+def medians_text(on, off, unit=""):
+    """The medians, their ratio, and the least and the largest ratio of a pair."""
     ratios = [a / b for a, b in zip(on, off)]
     medians = statistics.median(on), statistics.median(off)
     return (
-        f"{len(on)} pairs, {medians[0]:.5g} over {medians[1]:.5g} {unit}: "
+        f"{medians[0]:.5g} over {medians[1]:.5g}{' ' if unit else ''}{unit}: "
         f"{medians[0] / medians[1]:.4f} (pairs {min(ratios):.4f} to {max(ratios):.4f})"
     )
+
+
+def spread(on, off, unit):
+    return f"{len(on)} pairs, {medians_text(on, off, unit)}"
 
 
 def judged(goal, values):
@@ -146,15 +150,16 @@ def difference_gate(name, on, off, goal, unit="ns"):
     return row
 
 
-def percent_gate(name, measure_on, measure_off, goal, max_pairs=MAX_PAIRS, note=""):
+def percent_gate(name, measure_on, measure_off, goal, max_pairs=MAX_PAIRS, note="", unit=""):
     """Runs pairs until the ratio is decided against `goal` per cent, reports and returns the
-    row."""
+    row, which has the medians of both, in `unit`."""
 
     def decided(pairs):
         return percent_row(name, pairs, goal).verdict != "undecided"
 
     pairs = interleaved(measure_on, measure_off, decided, max_pairs)
-    row = percent_row(name, pairs, goal, note)
+    on, off = zip(*pairs)
+    row = percent_row(name, pairs, goal, f"{medians_text(on, off, unit)} {note}".rstrip())
     report(row)
     return row
 

@@ -56,7 +56,7 @@ class Launches(OnHosts):
         self.assertEqual(found.stdout.split(), ["10.77.0.1", "n1"])
 
     def test_a_launch_over_hosts_ends_as_without_and_holds_all_ranks(self):
-        plain = self.launch(RANKS, *WORDS)
+        plain = self.launch_again(RANKS, *WORDS)
         self.assert_exit(plain)
         done = self.launch(RANKS, AON_RUN, "-o", self.output, *WORDS)
         self.assert_exit(done)

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import unittest
+import zlib
 
 SOURCE = pathlib.Path(os.environ.get("AON_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
 BUILD = pathlib.Path(os.environ.get("AON_BUILD", SOURCE / "build" / "release"))
@@ -40,6 +41,38 @@ PARTS = ["bin/aon", "bin/aon-agent", "bin/aon-canary", "bin/aon-canary-program",
 # otf2-print clears 180 MiB of tables when it starts: a third of the time in large pages.
 LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 SKIPPED = 77  # exit code that ctest counts as skipped (aon_script_test)
+
+
+def is_of_share(name, share):
+    """Whether the test `name` is of `share`, "I/N": each is of one of 0/N to N-1/N."""
+    number, count = map(int, share.split("/"))
+    return zlib.crc32(name.encode()) % count == number
+
+
+def load_share(suite):
+    """The tests of `suite`, those of a class together, that are of AON_TEST_SHARE; all without. A
+    file without any is skipped."""
+    share = os.environ.get("AON_TEST_SHARE")
+    if not share:
+        return suite
+    program = " ".join(pathlib.Path(word).name for word in sys.argv)
+    mine = unittest.TestSuite(
+        unittest.TestSuite(t for t in tests if is_of_share(f"{program} {MPI} {t.id()}", share))
+        for tests in suite)
+    print(f"share {share}: {mine.countTestCases()} of {suite.countTestCases()} tests")
+    if mine.countTestCases() == 0:
+        sys.exit(SKIPPED)
+    return mine
+
+
+class Loader(unittest.TestLoader):
+    """unittest.main() of a file and of none of its tests by name runs the share."""
+
+    def loadTestsFromModule(self, module, *args, **more):  # noqa: N802
+        return load_share(super().loadTestsFromModule(module, *args, **more))
+
+
+unittest.defaultTestLoader.__class__ = Loader
 
 
 def main():

@@ -69,6 +69,8 @@ class Incomplete {
     }
     if (facts.model->job->has_damaged_definitions)
       say("the definitions in its spool are damaged: names, processes and ends may be missing");
+    else if (facts.model->job->damaged_blocks != 0)
+      say("the definitions in its spool are cut off: what was told last may be missing");
     if (facts.missing_node_count != 0)
       say(std::to_string(facts.missing_node_count) + " nodes without their spool");
     if (facts.is_snapshot) say("a snapshot of a live job");

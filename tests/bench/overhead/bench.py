@@ -62,7 +62,7 @@ def program_gate(name, command, own_seconds, goal_percent, prepare=None, look=No
         return own_seconds(done)
 
     bench.percent_gate(
-        f"{name}: wall", lambda: measure(output), lambda: measure(None), goal_percent
+        f"{name}: wall", lambda: measure(output), lambda: measure(None), goal_percent, unit="s"
     )
     bench.value_gate(f"{name}: CPU cost", costs, "% of the ranks' CPU", goal_percent)
     return output
@@ -130,18 +130,20 @@ def start():
             lines = probe_lines(mpirun(ranks, [*before, PROBE, 0], output)[2])
             return numpy.median(lines[:, 1:3] - begin_ns, axis=0) / 1e6
 
-        def added_ms(on, plain=start_ms, pair_count=pairs):
-            samples = bench.interleaved(on, lambda: plain(None), lambda _: False, pair_count)
-            return numpy.array([with_it - without for with_it, without in samples])
+        def compare(on, plain=start_ms, pair_count=pairs):
+            """[[[main, init] with, [main, init] without] of each pair], ms."""
+            return numpy.array(
+                bench.interleaved(on, lambda: plain(None), lambda _: False, pair_count))
 
-        output = SCRATCH / "start-job"
-        name = f"start of {rank_count} ranks"
+        def gate(what, times, goal=None, name=f"start of {rank_count} ranks"):
+            bench.difference_gate(f"{name}: {what}", *times.T, goal, "ms")
+
         # The least that any launcher in between adds: one more program is executed.
-        bare = added_ms(functools.partial(start_ms, None, before=["env"]))
-        bench.value_gate(f"{name}: env alone, to main()", bare[:, 0], "ms", None)
-        added = added_ms(functools.partial(start_ms, output))
-        bench.value_gate(f"{name}: to main()", added[:, 0], "ms", goal_ms)
-        bench.value_gate(f"{name}: to the end of MPI_Init", added[:, 1], "ms", None)
+        bare = compare(functools.partial(start_ms, None, before=["env"]))
+        gate("env alone, to main()", bare[:, :, 0])
+        full = compare(functools.partial(start_ms, SCRATCH / "start-job"))
+        gate("to main()", full[:, :, 0], goal_ms)
+        gate("to the end of MPI_Init", full[:, :, 1])
 
 
 def memory():
@@ -152,7 +154,7 @@ def memory():
     samples = bench.interleaved(
         lambda: resident_mib(output), lambda: resident_mib(None), lambda _: False, 8
     )
-    bench.value_gate("resident per rank", [on - off for on, off in samples], "MiB", 12.0)
+    bench.difference_gate("resident per rank", *zip(*samples), 12.0, "MiB")
     budget = bench.ledger(output)["budget"]
     ranks = bench.ledger(output)["ranks"]
     print("node memory:", {k: v for k, v in budget.items() if "bytes" in k})
@@ -174,6 +176,7 @@ def barrier():
         lambda: tail_ns(output),
         lambda: tail_ns(None),
         20.0,
+        unit="ns",
     )
 
 

@@ -364,9 +364,10 @@ class Launcher(FaultCase):
         self.assertTrue(any(os.sched_getaffinity(p) == {0} for p in ranks), "it stays bound")
         keeper, worker = agent_pids(self.output)
         self.assertGreater(len(os.sched_getaffinity(keeper)), 1, "it was not born of a bound rank")
-        wait_until(lambda: 0 not in os.sched_getaffinity(worker), what="the agent's leaving core 0")
-        for thread in os.listdir(f"/proc/{worker}/task"):
-            self.assertNotIn(0, os.sched_getaffinity(int(thread)), f"thread {thread}")
+        threads = pathlib.Path(f"/proc/{worker}/task")
+        wait_until(
+            lambda: all(0 not in os.sched_getaffinity(int(t.name)) for t in threads.iterdir()),
+            what="all threads of the agent to leave core 0")
         process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0)
         self.assert_every_call(self.finish(), 0)

@@ -412,21 +412,19 @@ class Budget(GpuCase):
 
     def test_time_without_records_is_an_interval_and_each_step_a_marker(self):
         self.run_dear_program()
-        gaps, last_kernel = [], 0
+        gaps = []
         with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
             resolution = trace.timer_resolution
             for location, event in trace.events:
                 if location.name == "GPU work not recorded":
                     gaps.append((event.time, event.region.name))
-                elif location.name.startswith("CUDA[") and isinstance(event, otf2.events.Leave):
-                    last_kernel = max(last_kernel, event.time)
         # Leaving calls out would save too little.
         self.assertNotIn("[CUDA calls not recorded]", {name for _, name in gaps})
-        lost = [time for time, name in gaps if name == "[GPU work not recorded: above --budget]"]
-        self.assertGreaterEqual(len(lost), 2)
-        # The program went on for more than a second after the last record of its work.
-        self.assertGreater(lost[-1] - lost[0], resolution / 2)
-        self.assertGreater(lost[-1], last_kernel)
+        times = [time for time, name in gaps if name == "[GPU work not recorded: above --budget]"]
+        self.assertGreaterEqual(len(times), 2)
+        # The last windows, or the program's end, may come at any time of it.
+        unrecorded = sum(times[1::2]) - sum(times[0::2])
+        self.assertGreater(unrecorded, resolution / 2)
         text = self.printed()
         self.assertIn("CUPTI: in windows", text)
         self.assertNotIn("CUPTI: without calls", text)

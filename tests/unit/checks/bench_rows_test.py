@@ -5,7 +5,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
 
-from aon_bench import LOOKS, Row, interleaved  # noqa: E402
+from aon_bench import LOOKS, Row, interleaved, percent_gate  # noqa: E402
 
 
 class Verdicts(unittest.TestCase):
@@ -45,6 +45,10 @@ class Pairs(unittest.TestCase):
     def test_it_is_asked_only_after_some_numbers_of_pairs(self):
         self.assertEqual(self.looks(9), (LOOKS[1], list(LOOKS[:2])))
         self.assertEqual(self.looks(1000), (LOOKS[-1], list(LOOKS)))
+
+    def test_a_ratio_is_told_with_what_it_is_of(self):
+        row = percent_gate("x", lambda: 3.0, lambda: 2.0, 1.0, 5, unit="s")
+        self.assertIn("3 over 2 s: 1.5000", row.note)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/lease.h"
+#include "core/spool/block_writer.h"
+#include "core/spool/files.h"
 #include "tests/unit/writers/ledger_law.h"
 #include "tests/unit/writers/spool_fixture.h"
 #include "writers/assemble/model.h"
@@ -228,6 +230,26 @@ TEST(Assemble, killed_and_missing_ranks_are_incomplete) {
   EXPECT_EQ(ledger["job"]["incomplete_ranks"], json::parse("[1, 2]"));
   EXPECT_EQ(ledger["ranks"][1]["exit"]["signal"], 9);
   EXPECT_TRUE(ledger["ranks"][1]["exit"]["code"].is_null());
+}
+
+TEST(Assemble, what_was_told_last_and_is_cut_off_leaves_the_job_incomplete) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(0, 0, 1, kRegions);
+  node.add_exit(0, 80'000, 0, 0);
+  node.finish();
+  spool::DefinitionBlockWriter writer;
+  writer.add(DefinitionType::kCounts, CountsDefinition{0, 1, 0, 0, 7});
+  spool::BlockSealer sealer;
+  std::vector<uint8_t> last;
+  ASSERT_TRUE(writer.seal(&sealer, 0, 2, 1, &last).has_value());
+  std::ofstream(node.folder() / spool::kDefinitionsFile, std::ios::app | std::ios::binary)
+      .write(reinterpret_cast<const char*>(last.data()), static_cast<long>(last.size()) - 1);
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  const json ledger = read_ledger(job.path());
+  EXPECT_EQ(ledger["ranks"][0]["exit"]["code"], 0);
+  EXPECT_FALSE(ledger["job"]["complete"]);
+  EXPECT_THAT(ledger["job"]["reason"].get<std::string>(), testing::HasSubstr("cut off"));
 }
 
 TEST(Assemble, damaged_block_costs_only_itself) {
