@@ -17,9 +17,17 @@ finish=$prefix/share/aon/slurm/aon-finish.sh
 case ${SLURM_JOB_ID:-x} in *[!0-9]*) exit 0 ;; esac
 # Whether $finish is there is not asked here: a file system that hangs must hang within the limit.
 [ -n "${SLURM_JOB_USER-}" ] || exit 0
-start() { # says a line when it has left this script's group
-  setsid runuser -u "$SLURM_JOB_USER" -- timeout -k 5 600 "$finish" "$prefix" "$SLURM_JOB_ID" \
-    "${SLURM_JOB_WORK_DIR:-/}" </dev/null 2>/dev/null &
+set -- "$SLURM_JOB_ID"
+# Tasks of a heterogeneous job know its first component's number, whichever they are of.
+case ${SLURM_HET_JOB_ID:-x} in
+  *[!0-9]* | "$SLURM_JOB_ID") ;;
+  *) set -- "$@" "$SLURM_HET_JOB_ID" ;;
+esac
+start() { # a line of each when it has left this script's group
+  for job; do
+    setsid runuser -u "$SLURM_JOB_USER" -- timeout -k 5 600 "$finish" "$prefix" "$job" \
+      "${SLURM_JOB_WORK_DIR:-/}" </dev/null 2>/dev/null &
+  done
 }
-start | timeout -k 1 5 head -n 1 >/dev/null 2>&1
+start "$@" | timeout -k 1 5 head -n $# >/dev/null 2>&1
 exit 0

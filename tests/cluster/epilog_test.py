@@ -7,15 +7,50 @@ directories are finished.
 import contextlib
 import os
 import pwd
+import shutil
 import signal
 import subprocess
 import unittest
 
 import cluster  # noqa: F401  finds aon_test
-from aon_test import SOURCE, TestCase, environment, wait_until
+from aon_test import SOURCE, TestCase, environment, run, wait_until
 
 SCRIPT = SOURCE / "launcher" / "slurm" / "aon-finish.sh"
+EPILOG = SCRIPT.with_name("aon-epilog.sh")
 USER = pwd.getpwuid(os.geteuid()).pw_name
+
+
+@unittest.skipUnless(os.geteuid() == 0, "runuser needs root")
+class Epilog(TestCase):
+    """With an `aon-finish.sh` that writes down what it is asked."""
+
+    def started(self, **variables):
+        """What aon-finish.sh is started with, a line each, once the Epilog has ended."""
+        place = self.folder / "share" / "aon" / "slurm"
+        place.mkdir(parents=True, exist_ok=True)
+        script = place / EPILOG.name
+        shutil.copy2(EPILOG, script)
+        asked = self.folder / "asked"
+        asked.write_text("")
+        finish = place / "aon-finish.sh"
+        finish.write_text(f'#!/bin/sh\necho "$*" >>{asked}\necho started\n', encoding="utf-8")
+        finish.chmod(0o755)
+        job = {"SLURM_JOB_USER": USER, "SLURM_JOB_WORK_DIR": "/work dir"}
+        done = run([script], env=environment(**{**job, **variables}))
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+        return sorted(asked.read_text().splitlines())
+
+    def test_a_job_is_finished_by_its_number(self):
+        self.assertEqual(self.started(SLURM_JOB_ID="4711"), [f"{self.folder} 4711 /work dir"])
+        self.assertEqual(self.started(SLURM_JOB_ID="4711; x"), [])
+
+    def test_a_component_of_a_heterogeneous_job_finishes_what_its_leader_is_named_in(self):
+        own = f"{self.folder} 4712 /work dir"
+        leader = f"{self.folder} 4711 /work dir"
+        both = self.started(SLURM_JOB_ID="4712", SLURM_HET_JOB_ID="4711")
+        self.assertEqual(both, [leader, own])
+        for odd in ("4712", "", "4711x", "../4711"):
+            self.assertEqual(self.started(SLURM_JOB_ID="4712", SLURM_HET_JOB_ID=odd), [own], odd)
 
 
 class Finish(TestCase):
