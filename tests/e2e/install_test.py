@@ -81,16 +81,24 @@ class Install(TestCase):
         # It names where it was installed; this tree was moved since.
         program = re.search(r'^ExecStart="(.+)"$', text, re.M)[1]
         self.assertTrue(program.endswith("/first place/bin/aon-node"), program)
+        self.assert_others_make_way(text, program)
         os.makedirs(os.path.dirname(program))
         os.symlink(self.prefix / "bin/aon-node", program)
         process = run([analyze, "verify", "--man=no", unit])
         self.assert_exit(process)
         self.assertNotIn("aon-node", process.stderr)
 
+    def assert_others_make_way(self, text, program):
+        """A service that Slurm's Prolog has started, so that its socket is not taken from it."""
+        self.assertIn(f'\nExecStartPre=-+"{program}" --end\n', text)
+        # With DynamicUser= it would put the socket where no user may look.
+        self.assertNotIn("\nRuntimeDirectoryPreserve=", text)
+
     def test_the_unit_of_a_moved_tree_is_made_by_a_script(self):
         done = run([self.prefix / "share/aon/systemd/install", "--print"])
         self.assert_exit(done)
         self.assertIn(f'ExecStart="{self.prefix}/bin/aon-node"\n', done.stdout)
+        self.assert_others_make_way(done.stdout, self.prefix / "bin/aon-node")
         analyze = shutil.which("systemd-analyze")
         if analyze is not None:
             unit = self.folder / "aon-node.service"
@@ -193,6 +201,7 @@ class Packages(TestCase):
         self.assert_names_nothing_of_the_build(prefix)
         unit = (prefix / "share/aon/systemd/aon-node.service").read_text()
         self.assertIn('\nExecStart="/opt/aon/bin/aon-node"\n', unit)
+        self.assertIn('\nExecStartPre=-+"/opt/aon/bin/aon-node" --end\n', unit)
         program = self.folder / "heat2d"
         shutil.copy(BUILD / "bin" / "heat2d", program)
         hidden = [f"mount -t tmpfs none '{BUILD}'"]
@@ -229,6 +238,7 @@ class Packages(TestCase):
         unit = "./usr/share/aon/systemd/aon-node.service"
         done = run(["sh", "-c", f"dpkg-deb --fsys-tarfile '{package}' | tar -xO {unit}"])
         self.assertIn('\nExecStart="/usr/bin/aon-node"\n', done.stdout)
+        self.assertIn('\nExecStartPre=-+"/usr/bin/aon-node" --end\n', done.stdout)
         # Unpacked elsewhere it works as well: an admin may look at it before it is installed.
         tree = self.folder / "unpacked"
         self.assert_exit(run(["dpkg-deb", "--extract", package, tree]))
