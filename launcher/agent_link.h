@@ -9,7 +9,7 @@
 /// The lock belongs to the open file, so the agent holds it until it closes the descriptor: it does
 /// so when it accepts no more ranks, after removing lock file and socket. A lock taken on a file
 /// that was removed meanwhile is recognised and taken again.
-/// Sockets are in $XDG_RUNTIME_DIR/aon, or /tmp/aon-UID: 0700, owned by the user, no link.
+/// Sockets are in the runtime folder (runtime_folder.h): 0700, owned by the user, no link.
 ///
 /// Thread: one.   Cost: 3 system calls for a rank that joins; about 1 ms for the one that starts.
 /// Errors: every failure is ours; the program then runs without an agent.

@@ -34,6 +34,12 @@ bool is_link_to(const std::string& path, const std::string& target) {
 /// With more there is no room for the name of a socket behind it (sun_path of sockaddr_un).
 constexpr size_t kLongestSession = sizeof(sockaddr_un::sun_path) - sizeof("/aon/") - 32;
 
+/// logind's: it goes when the last session of the user on this node has ended, jobs or not.
+bool goes_with_the_login(const char* session) {
+  constexpr char kOfLogind[] = "/run/user/";
+  return strncmp(session, kOfLogind, sizeof(kOfLogind) - 1) == 0;
+}
+
 std::string folder_in_tmp() { return "/tmp/aon-" + std::to_string(geteuid()); }
 
 constexpr char kNotePrefix[] = "slurm-";
@@ -47,8 +53,10 @@ bool is_job_number(const char* text) {
 
 std::string runtime_folder() {
   const char* session = getenv("XDG_RUNTIME_DIR");
+  const char* job = getenv("SLURM_JOB_ID");
+  const bool is_job = job != nullptr && *job != '\0';
   if (session != nullptr && *session == '/' && strlen(session) <= kLongestSession &&
-      is_private_folder(session))
+      !(is_job && goes_with_the_login(session)) && is_private_folder(session))
     return std::string(session) + "/aon";
   return folder_in_tmp();
 }

@@ -1,6 +1,6 @@
 /// The user's own folder on this node for sockets and locks: $XDG_RUNTIME_DIR/aon, or
 /// /tmp/aon-UID. 0700, owned by the user, no symbolic link, short enough for a socket; otherwise
-/// it is not used.
+/// it is not used. Nor is /run/user/UID in a job of Slurm, which may outlive the user's login.
 /// Thread: any.   Cost: two system calls.
 #pragma once
 

@@ -6,12 +6,36 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 #include "core/base/file.h"
 
 namespace aon::launcher {
 namespace {
+
+/// Set, or unset by null, and as before at the end.
+class ChangedVariable {
+ public:
+  ChangedVariable(const char* name, const char* value) : name_(name) {
+    if (const char* before = getenv(name)) before_ = before;
+    set(value);
+  }
+  ~ChangedVariable() { set(before_ ? before_->c_str() : nullptr); }
+  ChangedVariable(const ChangedVariable&) = delete;
+  ChangedVariable& operator=(const ChangedVariable&) = delete;
+
+ private:
+  void set(const char* value) const {
+    if (value != nullptr) {
+      setenv(name_, value, 1);
+    } else {
+      unsetenv(name_);
+    }
+  }
+  const char* name_;
+  std::optional<std::string> before_;
+};
 
 TEST(RuntimeFolder, notes_directories_for_the_epilog) {
   const std::string job = "99" + std::to_string(getpid());
@@ -36,20 +60,34 @@ TEST(RuntimeFolder, jobs_have_numbers) {
 TEST(RuntimeFolder, is_one_that_has_room_for_the_name_of_a_socket) {
   char top[] = "/tmp/aon-test-XXXXXX";
   ASSERT_NE(mkdtemp(top), nullptr);
-  const char* before = getenv("XDG_RUNTIME_DIR");
-  const std::string kept = before != nullptr ? before : "";
-  setenv("XDG_RUNTIME_DIR", top, 1);
+  const ChangedVariable session("XDG_RUNTIME_DIR", top);
   EXPECT_EQ(runtime_folder(), std::string(top) + "/aon");
   const std::string deep = std::string(top) + "/" + std::string(100, 'd');
   ASSERT_EQ(mkdir(deep.c_str(), 0700), 0);
   setenv("XDG_RUNTIME_DIR", deep.c_str(), 1);
   EXPECT_EQ(runtime_folder(), "/tmp/aon-" + std::to_string(geteuid()));
-  if (before != nullptr) {
-    setenv("XDG_RUNTIME_DIR", kept.c_str(), 1);
-  } else {
-    unsetenv("XDG_RUNTIME_DIR");
-  }
   rmdir(deep.c_str());
+  rmdir(top);
+}
+
+/// A job may go on when its user has logged out of the node.
+TEST(RuntimeFolder, of_a_job_is_none_that_goes_with_the_login) {
+  char top[] = "/tmp/aon-test-XXXXXX";
+  ASSERT_NE(mkdtemp(top), nullptr);
+  const std::string logind = "/run/user/../.." + std::string(top);
+  if (access(logind.c_str(), F_OK) != 0) {
+    rmdir(top);
+    GTEST_SKIP() << "no /run/user";
+  }
+  const ChangedVariable session("XDG_RUNTIME_DIR", logind.c_str());
+  {
+    const ChangedVariable job("SLURM_JOB_ID", nullptr);
+    EXPECT_EQ(runtime_folder(), logind + "/aon");
+  }
+  const ChangedVariable job("SLURM_JOB_ID", "7");
+  EXPECT_EQ(runtime_folder(), "/tmp/aon-" + std::to_string(geteuid()));
+  setenv("XDG_RUNTIME_DIR", top, 1);
+  EXPECT_EQ(runtime_folder(), std::string(top) + "/aon") << "a site's own";
   rmdir(top);
 }
 
