@@ -105,17 +105,21 @@ bool may_come_first(const std::string& name, const Environment& environment) {
   return !files.empty() && std::none_of(files.begin(), files.end(), names_mpi);
 }
 
+bool is_own_library(const std::string& path) {
+  const std::string file = std::filesystem::path(path).filename();
+  return file == kMpiLibrary || file == kRuntimeLibrary;
+}
+
 /// The user's libraries keep their order and come first, but for MPI tools: these call PMPI_
 /// functions, so that nothing behind them hears of a call. We pass calls on to them, and to what is
 /// not found, which may be one. `ours` names libaon.so, too, which libaon-mpi.so needs: searching
 /// it costs each program ten opens that fail.
-std::string with_preload(const Environment& environment, const std::string& ours,
-                         const Installation& files) {
+std::string with_preload(const Environment& environment, const std::string& ours) {
   const char* users = environment("LD_PRELOAD");
   std::string before;
   std::string behind;
   for (const std::string& path : items_of(users != nullptr ? users : "", ": ")) {
-    if (path == files.mpi_library || path == files.runtime_library) continue;
+    if (is_own_library(path)) continue;
     if (behind.empty() && may_come_first(path, environment)) {
       before += path + ":";
     } else {
@@ -197,17 +201,37 @@ bool is_unset(std::string_view name, const char* value) {
          (name == "CUDA_INJECTION64_PATH" && std::string_view(value) == "none");
 }
 
-void add_plugin(const char* provider, const char* name, const std::string& path,
-                const Options& options, const Environment& environment,
-                ProgramEnvironment& result) {
-  if (path.empty() || !provider_is_wanted(options, provider)) return;
+/// A plugin of ours, and how the library finds it.
+struct Plugin {
+  const char* provider;
+  const char* variable;
+  const char* file;
+};
+constexpr Plugin kCuptiPlugin{"cupti", "CUDA_INJECTION64_PATH", kCuptiFile};
+constexpr Plugin kNvtxPlugin{"nvtx", "NVTX_INJECTION64_PATH", kNvtxFile};
+constexpr Plugin kNcclPlugin{"nccl", "NCCL_PROFILER_PLUGIN", kNcclFile};
+
+/// An outer launch has set it, or the user who wants it in other launches; `path` may be empty.
+void remove_plugin(const Plugin& plugin, const std::string& path, const Environment& environment,
+                   ProgramEnvironment& result) {
+  const char* set = environment(plugin.variable);
+  if (set != nullptr && is_own_plugin(set, path.empty() ? plugin.file : path))
+    result.removed.push_back(plugin.variable);
+}
+
+void add_plugin(const Plugin& plugin, const std::string& path, const Options& options,
+                const Environment& environment, ProgramEnvironment& result) {
+  const char* name = plugin.variable;
+  if (!provider_is_wanted(options, plugin.provider))
+    return remove_plugin(plugin, path, environment, result);
+  if (path.empty()) return;
   const char* users = environment(name);
   if (users != nullptr && path == users) return;
   if (is_unset(name, users) || is_own_plugin(users, path) ||
       is_preloaded_plugin(users, path, environment("LD_PRELOAD"))) {
     result.variables.push_back({name, path});
   } else {
-    result.left_alone.push_back({provider, name});
+    result.left_alone.push_back({plugin.provider, name});
   }
 }
 
@@ -215,32 +239,41 @@ void add_plugin(const char* provider, const char* name, const std::string& path,
 /// empty overrules them, for NCCL as well.
 void add_nccl_plugin(const std::string& path, const Options& options,
                      const Environment& environment, ProgramEnvironment& result) {
-  constexpr const char* kName = "NCCL_PROFILER_PLUGIN";
-  const char* users = environment(kName);
+  const char* name = kNcclPlugin.variable;
+  const char* users = environment(name);
   if (!path.empty() && provider_is_wanted(options, "nccl") && users == nullptr) {
-    const NcclSetting setting = nccl_file_that_sets(kName, environment);
+    const NcclSetting setting = nccl_file_that_sets(name, environment);
     if (!setting.file.empty() && !is_own_plugin(setting.value, path)) {
-      result.left_alone.push_back({"nccl", std::string(kName) + " in " + setting.file});
+      result.left_alone.push_back({"nccl", std::string(name) + " in " + setting.file});
       return;
     }
   }
-  add_plugin("nccl", kName, path, options, environment, result);
+  add_plugin(kNcclPlugin, path, options, environment, result);
 }
 
 void add_preload(const Options& options, const Installation& files, const Environment& environment,
                  ProgramEnvironment& result) {
   std::string ours = files.runtime_library;
   if (provider_is_wanted(options, "mpi")) ours += ":" + files.mpi_library;
-  const std::string preload = with_preload(environment, ours, files);
+  const std::string preload = with_preload(environment, ours);
   result.variables.push_back({"LD_PRELOAD", preload});
   allow_us_before_asan(preload, ours, environment, result);
 }
 
 void add_plugins(const Options& options, const Installation& files, const Environment& environment,
                  ProgramEnvironment& result) {
-  add_plugin("cupti", "CUDA_INJECTION64_PATH", files.cuda_injection, options, environment, result);
-  add_plugin("nvtx", "NVTX_INJECTION64_PATH", files.nvtx_injection, options, environment, result);
+  add_plugin(kCuptiPlugin, files.cuda_injection, options, environment, result);
+  add_plugin(kNvtxPlugin, files.nvtx_injection, options, environment, result);
   add_nccl_plugin(files.nccl_plugin, options, environment, result);
+}
+
+constexpr const char* kOnlyOfItsLaunch[] = {"AON_COUNTERS", "AON_SAMPLING_TIMER", "AON_LEFT_OUT"};
+
+void remove_where_set(const char* name, const Environment& environment,
+                      ProgramEnvironment& result) {
+  const bool is_new = std::none_of(result.variables.begin(), result.variables.end(),
+                                   [&](const Variable& one) { return one.name == name; });
+  if (is_new && environment(name) != nullptr) result.removed.push_back(name);
 }
 
 /// Of the providers that come by a variable, those that are not to record.
@@ -278,6 +311,7 @@ ProgramEnvironment program_environment(const Options& options, const Installatio
   const std::string names = left_out(options);
   if (!names.empty()) result.variables.push_back({"AON_LEFT_OUT", names});
   add_plugins(options, files, environment, result);
+  for (const char* name : kOnlyOfItsLaunch) remove_where_set(name, environment, result);
   return result;
 }
 

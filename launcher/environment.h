@@ -12,13 +12,16 @@
 /// | AON_BUDGET, AON_MEMORY, | default, or the variable says        |                             |
 /// | AON_DISK, AON_NCCL_LEVEL| something else                       |                             |
 /// | AON_RECORD_FIXTURE      | --record-fixture, made absolute      | replaced                    |
-/// | AON_COUNTERS            | events for the borders of calls      | replaced                    |
-/// | AON_LEFT_OUT            | of mpi, cupti, nvtx and nccl those   | replaced                    |
+/// | AON_COUNTERS            | events for the borders of calls      | replaced, or removed        |
+/// | AON_SAMPLING_TIMER      | samples a second by timers           | replaced, or removed        |
+/// | AON_LEFT_OUT            | of mpi, cupti, nvtx and nccl those   | replaced, or removed        |
 /// |                         | that do not record, for an aon-run   |                             |
 /// |                         | below this one                       |                             |
 /// | CUDA_INJECTION64_PATH,  | our plugin, if installed             | left alone, reported; the   |
 /// | NVTX_INJECTION64_PATH,  |                                      | first is unset with "none"; |
-/// | NCCL_PROFILER_PLUGIN    |                                      | here or in nccl.conf        |
+/// | NCCL_PROFILER_PLUGIN    |                                      | here or in nccl.conf. Our   |
+/// |                         |                                      | own is removed where the    |
+/// |                         |                                      | provider is not to record   |
 ///
 /// The user's own preload stands first (a sanitizer insists on it). A tool of theirs that wraps MPI
 /// stands behind us: it sees every call, exactly as without us; before us it would pass its calls
@@ -41,6 +44,7 @@ struct Variable {
 
 struct ProgramEnvironment {
   std::vector<Variable> variables;
+  std::vector<std::string> removed;   ///< that an outer launch set, and this one does not
   std::vector<LeftAlone> left_alone;  ///< that the user had set
 };
 

@@ -34,7 +34,7 @@ Result<Installation> find_installation() {
   const std::string prefix = folder_of(folder_of(program));
   Installation files;
   files.agent = find_below(prefix, {"bin", "libexec/aon", "libexec"}, "aon-agent");
-  files.mpi_library = find_below(prefix, {"lib", "lib64", "lib/x86_64-linux-gnu"}, "libaon-mpi.so");
+  files.mpi_library = find_below(prefix, {"lib", "lib64", "lib/x86_64-linux-gnu"}, kMpiLibrary);
   if (files.agent.empty())
     return Error{Code::kNotFound, "aon-agent is not installed beside " + program};
   if (files.mpi_library.empty())
@@ -42,15 +42,15 @@ Result<Installation> find_installation() {
   const Result<std::string> library_dir = preloadable_folder(folder_of(files.mpi_library));
   if (!library_dir) return library_dir.error();
   files.library_dir = *library_dir;
-  files.mpi_library = files.library_dir + "/libaon-mpi.so";
-  files.runtime_library = files.library_dir + "/libaon.so";
+  files.mpi_library = files.library_dir + "/" + kMpiLibrary;
+  files.runtime_library = files.library_dir + "/" + kRuntimeLibrary;
   const auto optional_file = [&](const char* name) {
     std::string path = files.library_dir + "/" + name;
     return is_readable(path) ? path : std::string();
   };
-  files.cuda_injection = optional_file("libaon-cupti.so");
-  files.nvtx_injection = optional_file("libaon-nvtx.so");
-  files.nccl_plugin = optional_file("libnccl-profiler-aon.so");
+  files.cuda_injection = optional_file(kCuptiFile);
+  files.nvtx_injection = optional_file(kNvtxFile);
+  files.nccl_plugin = optional_file(kNcclFile);
   return files;
 }
 

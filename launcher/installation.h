@@ -14,6 +14,12 @@
 
 namespace aon::launcher {
 
+constexpr char kMpiLibrary[] = "libaon-mpi.so";
+constexpr char kRuntimeLibrary[] = "libaon.so";
+constexpr char kCuptiFile[] = "libaon-cupti.so";
+constexpr char kNvtxFile[] = "libaon-nvtx.so";
+constexpr char kNcclFile[] = "libnccl-profiler-aon.so";
+
 struct Installation {
   std::string library_dir;      ///< in a form that LD_PRELOAD can name
   std::string agent;            ///< path of aon-agent

@@ -95,8 +95,7 @@ void set_variables(const Plan& plan, const std::string& socket) {
   const ProgramEnvironment wanted =
       program_environment(plan.options, plan.files, socket, plan.output, get);
   if (socket.empty()) unsetenv("AON_SOCKET");
-  for (const char* of_an_outer_launch : {"AON_COUNTERS", "AON_SAMPLING_TIMER", "AON_LEFT_OUT"})
-    unsetenv(of_an_outer_launch);
+  for (const std::string& name : wanted.removed) unsetenv(name.c_str());
   for (const Variable& variable : wanted.variables)
     setenv(variable.name.c_str(), variable.value.c_str(), 1);
   if (!plan.options.verbose) return;
@@ -112,6 +111,7 @@ int print_plan(Plan& plan) {
   printf("launch %s\n", plan.launch.id.c_str());
   for (const Variable& variable : wanted.variables)
     printf("set %s=%s\n", variable.name.c_str(), variable.value.c_str());
+  for (const std::string& name : wanted.removed) printf("unset %s\n", name.c_str());
   for (const LeftAlone& one : wanted.left_alone) printf("keep %s\n", one.variable.c_str());
   AgentArguments arguments;
   arguments.options = plan.options;

@@ -2,7 +2,7 @@
 /// prints the lines that put AON into the task's environment, and makes sure that somebody stands
 /// at the step's socket (doorman.h). It says nothing else and prints either all lines or none.
 ///
-///     aon-task              lines for TaskProlog: export NAME=VALUE
+///     aon-task              lines for TaskProlog: export NAME=VALUE, unset NAME
 ///     aon-task --check      for people: why there would be none, or which settings a job would
 ///                           leave out, in one line, exit 1
 #include <elf.h>
@@ -133,6 +133,14 @@ Status check_settings(const Wanted& wanted) {
   return Error{Code::kInvalid, text + " (a job leaves it out, and its ledger says so)"};
 }
 
+std::string lines_of(const ProgramEnvironment& environment) {
+  std::string text;
+  for (const Variable& variable : environment.variables)
+    text += "export " + variable.name + "=" + variable.value + "\n";
+  for (const std::string& name : environment.removed) text += "unset " + name + "\n";
+  return text;
+}
+
 Result<std::string> lines(bool is_check) {
   if (Status status = check_switches(); !status) return status.error();
   if (value("SLURM_JOB_ID").empty()) return Error{Code::kUnavailable, "this is no job of Slurm"};
@@ -150,10 +158,7 @@ Result<std::string> lines(bool is_check) {
   const std::string output = directory_in_job(find_launch(get), get);
   const std::string socket = socket_path(step_name(), "");
   if (Status status = open_door(*files, socket); !status) return status.error();
-  const ProgramEnvironment environment = environment_for(options, *files, socket, output, get);
-  std::string text;
-  for (const Variable& variable : environment.variables)
-    text += "export " + variable.name + "=" + variable.value + "\n";
+  std::string text = lines_of(environment_for(options, *files, socket, output, get));
   text += "export AON_DOOR=" + socket + "\nexport AON_DOOR_GAVE=" + output + "\n";
   if (!wanted.empty()) text += "export AON_DOOR_OUTPUT=" + wanted + "\n";
   return text;

@@ -45,13 +45,21 @@ class TaskProlog(TestCase):
         self.task.wait()
 
     def prolog(self, *before, **changes):
-        """What it has Slurm set, as a dictionary; `before` it as words of the command."""
+        """What it has Slurm set, as a dictionary, None for what it unsets; `before` it as words of
+        the command."""
         env = environment(**{**self.variables, **changes})
         done = run([*before, SCRIPT], env=env, timeout_s=20)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         lines = done.stdout.splitlines()
-        self.assertTrue(all(line.startswith("export ") for line in lines), lines)
-        return dict(line[len("export ") :].split("=", 1) for line in lines)
+        found = {}
+        for line in lines:
+            word, _, rest = line.partition(" ")
+            self.assertIn(word, ("export", "unset"), lines)
+            name, equals, value = rest.partition("=")
+            self.assertEqual(bool(equals), word == "export", line)
+            self.assertNotIn(name, found, lines)
+            found[name] = value if equals else None
+        return found
 
     def sockets(self):
         return list((self.folder / "aon").glob("*"))
@@ -229,6 +237,30 @@ class TaskProlog(TestCase):
             self.assertEqual(self.prolog(AON_DISABLE=value), {})
         for value in ("0", ""):
             self.assertIn("LD_PRELOAD", self.prolog(AON_DISABLE=value))
+
+    def test_what_a_job_has_inherited_from_another_one_makes_way_for_its_own(self):
+        events = "page-faults,cycles"
+        first = self.prolog(AON_EVENTS=events, AON_WITHOUT="mpi")
+        self.assertIn("cycles", first["AON_COUNTERS"])
+        self.assertEqual(first["AON_LEFT_OUT"], "mpi")
+        second = {**first, **self.prolog(**{**first, "SLURM_JOB_ID": 8})}
+        plain = self.prolog(SLURM_JOB_ID=8)
+        self.assertEqual({k: v for k, v in second.items() if v is not None}, plain)
+
+    def test_what_a_step_leaves_out_is_taken_back(self):
+        plugins = {"cupti": "CUDA_INJECTION64_PATH", "nvtx": "NVTX_INJECTION64_PATH",
+                   "nccl": "NCCL_PROFILER_PLUGIN"}
+        outer = self.prolog()
+        for provider, name in plugins.items():
+            self.assertIn(name, outer)
+            inner = self.prolog(**{**outer, "AON_WITHOUT": provider})
+            self.assertEqual({k for k in plugins.values() if inner.get(k, "kept") is None}, {name})
+            env = environment(**{**self.variables, **outer})
+            done = run(["aon-run", "--without", provider, "-o", self.folder / provider, "printenv"],
+                       env=env)
+            self.assert_exit(done)
+            left = {line.split("=", 1)[0] for line in done.stdout.splitlines()}
+            self.assertEqual(set(plugins.values()) - left, {name})
 
     def test_users_of_the_sites_list_are_known_by_slurm_and_by_number(self):
         site = self.folder / "site"

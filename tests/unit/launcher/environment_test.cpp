@@ -320,6 +320,43 @@ TEST_F(ProgramVariables, follow_the_choice_of_providers) {
   EXPECT_THAT(make().left_alone, IsEmpty());
 }
 
+TEST_F(ProgramVariables, of_an_outer_launch_go_where_this_one_has_none) {
+  EXPECT_THAT(make().removed, IsEmpty());
+  set_ = {{"AON_COUNTERS", "0/0x0/0x0/0x0/6/cycles"},
+          {"AON_SAMPLING_TIMER", "97"},
+          {"AON_LEFT_OUT", "mpi"}};
+  EXPECT_THAT(make().removed, ElementsAre("AON_COUNTERS", "AON_SAMPLING_TIMER", "AON_LEFT_OUT"));
+  options_.without = {"nccl"};
+  EXPECT_EQ(value("AON_LEFT_OUT"), "nccl");
+  EXPECT_THAT(make().removed, ElementsAre("AON_COUNTERS", "AON_SAMPLING_TIMER"));
+}
+
+/// As a batch script under TaskProlog has them, which leaves a provider out of a step.
+TEST_F(ProgramVariables, of_our_plugins_go_where_their_provider_is_left_out) {
+  set_ = {{"CUDA_INJECTION64_PATH", "/i/lib/libaon-cupti.so"},
+          {"NVTX_INJECTION64_PATH", "/other/lib/libaon-nvtx.so"},
+          {"NCCL_PROFILER_PLUGIN", "aon"}};
+  options_.without = {"cupti", "nvtx", "nccl"};
+  const std::vector<std::string> names{"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH",
+                                       "NCCL_PROFILER_PLUGIN"};
+  EXPECT_EQ(make().removed, names) << "also where this installation has none";
+  files_.cuda_injection = "/i/lib/libaon-cupti.so";
+  files_.nvtx_injection = "/i/lib/libaon-nvtx.so";
+  EXPECT_EQ(make().removed, names);
+  options_.without = {"nvtx"};
+  EXPECT_THAT(make().removed, ElementsAre("NVTX_INJECTION64_PATH"));
+  options_.without = {"cupti", "nvtx", "nccl"};
+  set_ = {{"CUDA_INJECTION64_PATH", "none"},
+          {"NVTX_INJECTION64_PATH", "/u/libtool.so"},
+          {"NCCL_PROFILER_PLUGIN", "theirs"}};
+  EXPECT_THAT(make().removed, IsEmpty()) << "the user's";
+}
+
+TEST_F(ProgramVariables, name_no_library_of_another_installation) {
+  set_["LD_PRELOAD"] = "/other/lib/libaon.so:/u/tool.so:/other/lib/libaon-mpi.so";
+  EXPECT_EQ(value("LD_PRELOAD"), "/u/tool.so:" + kOurs);
+}
+
 TEST_F(ProgramVariables, reach_a_folder_with_spaces_through_a_link) {
   EXPECT_EQ(*preloadable_folder("/plain/lib"), "/plain/lib");
   const std::string spaced = path("a b:c");
