@@ -315,6 +315,32 @@ ProgramEnvironment program_environment(const Options& options, const Installatio
   return result;
 }
 
+ProgramEnvironment without_outer_launch(const Environment& environment) {
+  const auto value = [&](const char* name) {
+    const char* text = environment(name);
+    return std::string(text != nullptr ? text : "");
+  };
+  ProgramEnvironment result;
+  if (value("AON_DOOR").empty()) return result;
+  std::vector<std::string> preloaded = items_of(value("LD_PRELOAD"), ": ");
+  if (std::erase_if(preloaded, is_own_library) != 0 && !preloaded.empty())
+    result.variables.push_back({"LD_PRELOAD", fmt::format("{}", fmt::join(preloaded, ":"))});
+  if (preloaded.empty()) remove_where_set("LD_PRELOAD", environment, result);
+  const std::string output = value("AON_OUTPUT");
+  if (output == value("AON_OUTPUT_GAVE") || output == value("AON_DOOR_GAVE")) {
+    const std::string users = value("AON_DOOR_OUTPUT");
+    if (!users.empty()) result.variables.push_back({"AON_OUTPUT", users});
+    remove_where_set("AON_OUTPUT", environment, result);
+  }
+  for (const char* name :
+       {"AON_SOCKET", "AON_DOOR", "AON_DOOR_GAVE", "AON_DOOR_OUTPUT", "AON_OUTPUT_GAVE"})
+    remove_where_set(name, environment, result);
+  for (const char* name : kOnlyOfItsLaunch) remove_where_set(name, environment, result);
+  for (const Plugin& plugin : {kCuptiPlugin, kNvtxPlugin, kNcclPlugin})
+    remove_plugin(plugin, "", environment, result);
+  return result;
+}
+
 std::vector<Variable> lost_variables(const Installation& files, const Environment& environment) {
   const char* names = environment("AON_LEFT_OUT");
   Options options;

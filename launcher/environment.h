@@ -56,6 +56,10 @@ ProgramEnvironment program_environment(const Options& options, const Installatio
                                        const std::string& socket, const std::string& output_dir,
                                        const Environment& environment);
 
+/// For a program that is not to be recorded: takes back what a TaskProlog, and what ran below it,
+/// has put into `environment`; the user's own stays. Nothing to do where there was none.
+ProgramEnvironment without_outer_launch(const Environment& environment);
+
 /// What of the outer launch's variables a script took from a program that belongs to it: the
 /// preload and the plugins.
 std::vector<Variable> lost_variables(const Installation& files, const Environment& environment);

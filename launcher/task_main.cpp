@@ -1,8 +1,10 @@
 /// aon-task: what Slurm's TaskProlog calls before each task (launcher/slurm/aon-taskprolog.sh). It
 /// prints the lines that put AON into the task's environment, and makes sure that somebody stands
 /// at the step's socket (doorman.h). It says nothing else and prints either all lines or none.
+/// Where AON is off they take back what is there from elsewhere: a job that is submitted from a
+/// job has all of its environment.
 ///
-///     aon-task              lines for TaskProlog: export NAME=VALUE, unset NAME
+///     aon-task              lines for TaskProlog: export NAME=VALUE, unset NAME; exit 1 for none
 ///     aon-task --check      for people: why there would be none, or which settings a job would
 ///                           leave out, in one line, exit 1
 #include <elf.h>
@@ -141,6 +143,9 @@ std::string lines_of(const ProgramEnvironment& environment) {
   return text;
 }
 
+/// Where AON is off.
+std::string lines_of_none() { return lines_of(without_outer_launch(get)); }
+
 Result<std::string> lines(bool is_check) {
   if (Status status = check_switches(); !status) return status.error();
   if (value("SLURM_JOB_ID").empty()) return Error{Code::kUnavailable, "this is no job of Slurm"};
@@ -181,10 +186,11 @@ int main(int argc, char** argv) {
     return 2;
   }
   const aon::Result<std::string> lines = aon::launcher::lines(is_check);
-  if (!lines) {
-    if (is_check) fprintf(stderr, "aon-task: %s\n", lines.error().message.c_str());
-    return 1;
+  if (is_check) {
+    if (!lines) fprintf(stderr, "aon-task: %s\n", lines.error().message.c_str());
+    return lines ? 0 : 1;
   }
-  if (!is_check) fwrite(lines->data(), 1, lines->size(), stdout);
-  return 0;
+  const std::string text = lines ? *lines : aon::launcher::lines_of_none();
+  fwrite(text.data(), 1, text.size(), stdout);
+  return text.empty() ? 1 : 0;
 }

@@ -5,7 +5,8 @@
 # What it must keep, for Slurm makes the task fail, or wait for ever, where a TaskProlog does:
 #   exit status 0 always; an end within a second, whatever hangs; no child that holds stdout;
 #   either all lines or none, and nothing on stderr.
-# Slurm takes lines "export NAME=VALUE" and "unset NAME" from its stdout; aon-task writes them.
+# Slurm takes lines "export NAME=VALUE" and "unset NAME" from its stdout; aon-task writes them:
+# where AON is off, those that take back what the task has from another job.
 preload=${LD_PRELOAD-}
 unset LD_PRELOAD # nothing is preloaded into what runs here
 case $0 in

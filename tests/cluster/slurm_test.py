@@ -140,6 +140,22 @@ class Enabled(OnSlurm):
         only = self.srun(f"--export=AON_SITE_DIR={users}", "-n1", "printenv")
         self.assertNotRegex(only.stdout, "(?m)^(LD_PRELOAD|HOME|USER)=")
 
+    def test_a_job_that_a_job_submits_is_left_alone_where_aon_is_off(self):
+        """It has the environment of that job, with what the TaskProlog has put there."""
+        site = self.place / "site"
+        site.mkdir()
+        (site / "off-partitions").write_text("all\n", encoding="utf-8")
+        inner = self.place / "inner.sh"
+        inner.write_text("#!/bin/sh\nprintenv\nsrun -n1 printenv\n", encoding="utf-8")
+        found = self.place / "found"
+        script = f"printenv LD_PRELOAD; AON_SITE_DIR={site} sbatch --wait -n1 -o {found} {inner}"
+        end, text, _ = self.batch(script, "-n", 1)
+        self.assertEqual(end, ("COMPLETED", "0:0"), text)
+        self.assertIn("libaon", text)
+        left = found.read_text()
+        self.assertIn(f"AON_SITE_DIR={site}\n", left)
+        self.assertNotRegex(left, "(?m)^(LD_PRELOAD|AON_(SOCKET|OUTPUT|DOOR).*)=|libaon")
+
     @unittest.skipUnless(SPANK.exists(), "the SPANK plugin is not built: slurm/spank.h is missing")
     def test_the_option_of_the_spank_plugin(self):
         self.assertEqual(self.srun("--aon=off", "-n1", "printenv", "LD_PRELOAD").stdout, "")

@@ -238,6 +238,56 @@ class TaskProlog(TestCase):
         for value in ("0", ""):
             self.assertIn("LD_PRELOAD", self.prolog(AON_DISABLE=value))
 
+    def off(self, **changes):
+        """Ways to switch AON off, as changes of the environment."""
+        site, home = self.folder / "site", self.folder / "home"
+        site.mkdir()
+        (site / "off-partitions").write_text("gpu\nslow\n", encoding="utf-8")
+        (home / ".aon").mkdir(parents=True)
+        (home / ".aon" / "off").touch()
+        node = self.folder / "node"
+        node.mkdir()
+        (node / "off").write_text("canary: a reason", encoding="utf-8")
+        partition = {"AON_SITE_DIR": site, "SLURM_JOB_PARTITION": "slow"}
+        ways = (partition, {"HOME": home}, {"AON_NODE_DIR": node}, {"AON_DISABLE": 1})
+        return [{**changes, **way} for way in ways]
+
+    def test_what_a_job_has_inherited_from_another_one_is_taken_back_where_aon_is_off(self):
+        mine = "/usr/lib/x86_64-linux-gnu/libm.so.6"
+        first = self.prolog(LD_PRELOAD=mine, AON_WITHOUT="nvtx")
+        self.assertTrue(first["LD_PRELOAD"].startswith(f"{mine}:"))
+        for changes in self.off(SLURM_JOB_ID=8, SLURM_STEP_ID=None):
+            second = self.prolog(**{**first, **changes})
+            self.assertEqual(second.pop("LD_PRELOAD"), mine)
+            self.assertEqual(set(second.values()), {None}, changes)
+            given = {"AON_SOCKET", "AON_DOOR", "AON_DOOR_GAVE", "AON_OUTPUT", "AON_OUTPUT_GAVE",
+                     "AON_LEFT_OUT"}
+            self.assertLessEqual(given, set(second), changes)
+            again = {**first, "LD_PRELOAD": mine, **second}
+            self.assertNotIn(str(BUILD / "lib"), " ".join(map(str, again.values())))
+            alone = {**first, **changes, "LD_PRELOAD": first["LD_PRELOAD"][len(mine) + 1:]}
+            self.assertEqual(self.prolog(**alone)["LD_PRELOAD"], None)
+            # Nothing is left to take back.
+            self.assertEqual(self.prolog(**{**again, **changes}), {})
+
+    def test_the_users_folder_is_given_back_where_aon_is_off(self):
+        wanted = self.folder / "wanted"
+        first = self.prolog(AON_OUTPUT=wanted)
+        self.assertEqual(first["AON_OUTPUT"], str(wanted))
+        changes = self.off()[0]
+        second = self.prolog(**{**first, **changes})
+        self.assertEqual((second["AON_OUTPUT"], second["AON_DOOR_OUTPUT"]), (str(wanted), None))
+        mine = self.prolog(**{**first, **changes, "AON_OUTPUT": "mine"})
+        self.assertNotIn("AON_OUTPUT", mine)
+
+    def test_a_program_of_a_job_where_aon_is_off_leaves_the_other_jobs_directory_alone(self):
+        first = self.prolog()
+        changes = self.off(SLURM_JOB_ID=8)[0]
+        env = {**self.variables, **first, **changes}
+        done = run([RECORDS], env=environment(**{**env, **self.prolog(**env)}))
+        self.assertEqual((done.returncode, done.stderr), (42, ""))
+        self.assertEqual(list(self.folder.glob("aon-*")), [])
+
     def test_what_a_job_has_inherited_from_another_one_makes_way_for_its_own(self):
         events = "page-faults,cycles"
         first = self.prolog(AON_EVENTS=events, AON_WITHOUT="mpi")

@@ -15,8 +15,11 @@
 namespace aon::launcher {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::Not;
+using testing::UnorderedElementsAre;
 
 const std::string kOurs = "/i/lib/libaon.so:/i/lib/libaon-mpi.so";
 
@@ -355,6 +358,63 @@ TEST_F(ProgramVariables, of_our_plugins_go_where_their_provider_is_left_out) {
 TEST_F(ProgramVariables, name_no_library_of_another_installation) {
   set_["LD_PRELOAD"] = "/other/lib/libaon.so:/u/tool.so:/other/lib/libaon-mpi.so";
   EXPECT_EQ(value("LD_PRELOAD"), "/u/tool.so:" + kOurs);
+}
+
+class OuterLaunch : public testing::Test {
+ protected:
+  ProgramEnvironment taken_back() {
+    return without_outer_launch([&](const char* name) -> const char* {
+      const auto found = set_.find(name);
+      return found == set_.end() ? nullptr : found->second.c_str();
+    });
+  }
+  std::map<std::string, std::string> set_{
+      {"LD_PRELOAD", kOurs},     {"AON_SOCKET", "/run/door"},
+      {"AON_OUTPUT", "/job"},    {"AON_OUTPUT_GAVE", "/job"},
+      {"AON_DOOR", "/run/door"}, {"AON_DOOR_GAVE", "/job"},
+      {"AON_LEFT_OUT", "nvtx"},  {"CUDA_INJECTION64_PATH", "/i/lib/libaon-cupti.so"},
+      {"AON_MEMORY", "16777216"}};
+};
+
+TEST_F(OuterLaunch, is_taken_back_whole) {
+  const ProgramEnvironment result = taken_back();
+  EXPECT_TRUE(result.variables.empty());
+  EXPECT_THAT(result.removed, UnorderedElementsAre("LD_PRELOAD", "AON_SOCKET", "AON_OUTPUT",
+                                                   "AON_OUTPUT_GAVE", "AON_DOOR", "AON_DOOR_GAVE",
+                                                   "AON_LEFT_OUT", "CUDA_INJECTION64_PATH"));
+}
+
+TEST_F(OuterLaunch, leaves_what_is_the_users) {
+  set_["LD_PRELOAD"] = "/u/first.so:" + kOurs + " /u/last.so";
+  set_["AON_OUTPUT"] = "/of/the/user";
+  set_["CUDA_INJECTION64_PATH"] = "/u/tool.so";
+  ProgramEnvironment result = taken_back();
+  ASSERT_EQ(result.variables.size(), 1u);
+  EXPECT_EQ(result.variables[0].name, "LD_PRELOAD");
+  EXPECT_EQ(result.variables[0].value, "/u/first.so:/u/last.so");
+  EXPECT_THAT(result.removed, UnorderedElementsAre("AON_SOCKET", "AON_OUTPUT_GAVE", "AON_DOOR",
+                                                   "AON_DOOR_GAVE", "AON_LEFT_OUT"));
+  set_["LD_PRELOAD"] = "/u/first.so /u/last.so";
+  EXPECT_TRUE(taken_back().variables.empty());
+  EXPECT_EQ(taken_back().removed, result.removed);
+}
+
+TEST_F(OuterLaunch, gives_the_users_folder_back) {
+  set_["AON_DOOR_OUTPUT"] = "/asked/for";
+  const ProgramEnvironment result = taken_back();
+  ASSERT_EQ(result.variables.size(), 1u);
+  EXPECT_EQ(result.variables[0].name, "AON_OUTPUT");
+  EXPECT_EQ(result.variables[0].value, "/asked/for");
+  EXPECT_THAT(result.removed, Contains("AON_DOOR_OUTPUT"));
+  EXPECT_THAT(result.removed, Not(Contains("AON_OUTPUT")));
+}
+
+/// The user's own aon-run, where the site has AON switched off: srun passes on what it has set.
+TEST_F(OuterLaunch, of_an_aon_run_alone_is_the_users_wish) {
+  set_.erase("AON_DOOR");
+  set_.erase("AON_DOOR_GAVE");
+  EXPECT_TRUE(taken_back().variables.empty());
+  EXPECT_THAT(taken_back().removed, IsEmpty());
 }
 
 TEST_F(ProgramVariables, reach_a_folder_with_spaces_through_a_link) {
