@@ -67,7 +67,7 @@ class AgentDeath(FaultCase):
     def test_killed_agent_leaves_the_program_alone(self):
         def disturb():
             # What neither of them has written yet goes with both: that there are ranks as well.
-            wait_until(lambda: list(self.output.glob("spool/*/p*.aon")), what="records in the spool")
+            wait_until(lambda: list(self.output.glob("spool/*/p*.aon")), what="records to be kept")
             for pid in agent_pids(self.output):
                 os.kill(pid, signal.SIGKILL)
 
