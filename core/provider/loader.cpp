@@ -122,15 +122,6 @@ void Provider::tick(uint64_t now_ticks) {
   guarded("tick", [&] { table_->tick(self_, now_ticks); });
 }
 
-void Provider::message(uint32_t process, std::span<const std::byte> data,
-                       std::span<const int> descriptors) {
-  if (state_ != State::kRunning || table_->message == nullptr) return;
-  guarded("message", [&] {
-    table_->message(self_, process, data.data(), static_cast<uint32_t>(data.size()),
-                    descriptors.data(), static_cast<uint32_t>(descriptors.size()));
-  });
-}
-
 bool Provider::throttle(uint32_t divisor) {
   constexpr uint32_t kEnd = offsetof(aon_provider_api, throttle) + sizeof(table_->throttle);
   if (state_ != State::kRunning || table_->size < kEnd || table_->throttle == nullptr) return false;

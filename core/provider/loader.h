@@ -14,7 +14,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <span>
 #include <string>
 
 #include "core/base/result.h"
@@ -51,7 +50,6 @@ class Provider {
   void process_started(uint32_t process, int32_t pid, int32_t rank);
   void process_ended(uint32_t process);
   void tick(uint64_t now_ticks);
-  void message(uint32_t process, std::span<const std::byte> data, std::span<const int> descriptors);
   /// False: it has nothing to throttle.
   bool throttle(uint32_t divisor);
 

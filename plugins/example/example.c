@@ -3,8 +3,10 @@
  * How to write your own:
  *   1. Copy this folder to plugins/NAME, and add NAME to the list in plugins/CMakeLists.txt. The
  *      file needs <aon/provider.h> and links against nothing of ours.
- *   2. Decide where it runs. It reads something of the machine, or of processes from outside:
- *      AON_HOST_NODE. It must be called by, or sit inside, the profiled program: AON_HOST_PROCESS.
+ *   2. It runs in the agent, AON_HOST_NODE, and reads something of the machine, or of processes
+ *      from outside. AON_HOST_PROCESS is reserved: no host loads it in this version. What must be
+ *      called by, or sit inside, the profiled program is a shim of its own (<aon/writer.h>,
+ *      plugins/nvtx).
  *   3. start() finds out whether it can work at all. If not, it says so by set_state() - what is
  *      missing, and the exact command that would help - and returns AON_UNAVAILABLE. That is a
  *      normal result, not an error; nothing may be left running or open then.
@@ -35,7 +37,7 @@ static int read_load(double* load) {
 static aon_status start(struct aon_core* core, const struct aon_core_api* api, aon_host host,
                         const char* config, struct aon_provider** self) {
   (void)host;   /* only one is declared below */
-  (void)config; /* no options */
+  (void)config; /* no options; <aon/provider_config.h> reads them (C++) */
   double load;
   if (!read_load(&load)) {
     api->set_state(core, AON_PROCESS_NODE, AON_STATE_OFF, "/proc/loadavg cannot be read",

@@ -3,6 +3,7 @@
 // "gpu_UUID/counters/NAME".
 #include <aon/gpu_counter_access.h>
 #include <aon/provider.h>
+#include <aon/provider_config.h>
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -27,7 +28,7 @@ using namespace aon::gpu_counters;
 
 constexpr uint32_t kTickPeriodMs = 250;
 constexpr const char* kHelper = "aon-gpu-counters";
-constexpr const char* kOption = "gpu-counters=";
+constexpr const char* kOption = "gpu-counters";
 constexpr const char* kDeviceWide = " (device-wide, not this job)";
 constexpr const char* kAnswerText = "the GPUs' counters are still being set up";
 
@@ -43,13 +44,6 @@ constexpr Choice kChoices[] = {
 
 const aon::node::Series kCpuTime{"helper-cpu-time", "s", "CPU time of the helper process"};
 const aon::node::Series kMemory{"helper-memory", "By", "memory of the helper process"};
-
-std::string setting(const char* config, const char* key) {
-  const char* at = strstr(config, key);
-  if (at == nullptr) return {};
-  at += strlen(key);
-  return {at, strcspn(at, "\n")};
-}
 
 /// Beside the folder of this library: lib/aon/aon-gpu-counters.
 std::string helper_path() {
@@ -299,7 +293,7 @@ void answer(aon_core* core, const aon_core_api* api) {
 
 aon_status start_provider(aon_core* core, const aon_core_api* api, aon_host, const char* config,
                           aon_provider** self) {
-  const std::string wanted = setting(config, kOption);
+  const std::string wanted = aon::config_value(config, kOption);
   const Choice* chosen = nullptr;
   for (const Choice& choice : kChoices) {
     if (wanted == choice.name) chosen = &choice;

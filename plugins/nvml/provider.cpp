@@ -2,11 +2,12 @@
 // "gpu_UUID/FOLDER/NAME", and each GPU a definition of the node.
 #include <aon/definition.h>
 #include <aon/provider.h>
+#include <aon/provider_config.h>
 
-#include <cstring>
+#include <cstdlib>
 #include <map>
 #include <memory>
-#include <string_view>
+#include <string>
 #include <utility>
 
 #include "nvml/poller.h"
@@ -17,15 +18,14 @@ constexpr uint32_t kTickPeriodMs = 250;
 constexpr uint32_t kDefaultWaitMs = 500;
 constexpr uint32_t kFlushTimeoutMs = 1000;
 constexpr uint64_t kNsPerMs = 1'000'000;
-constexpr const char* kWaitKey = "nvml-wait-ms=";
-constexpr const char* kBudgetKey = "budget=";
+constexpr const char* kWaitKey = "nvml-wait-ms";
+constexpr const char* kBudgetKey = "budget";
 constexpr double kDefaultBudgetPercent = 1;
 constexpr const char* kDeviceWide = " (device-wide, not this job)";
 
-double number_of(std::string_view config, const char* key, double otherwise) {
-  const size_t at = config.find(key);
-  if (at == std::string_view::npos) return otherwise;
-  return std::strtod(std::string(config.substr(at + strlen(key))).c_str(), nullptr);
+double number_of(const char* config, const char* key, double otherwise) {
+  const std::string value = aon::config_value(config, key);
+  return value.empty() ? otherwise : std::strtod(value.c_str(), nullptr);
 }
 
 }  // namespace

@@ -36,14 +36,6 @@ bool is_readable(const Kernel& kernel, const EventType& type) {
 
 }  // namespace
 
-std::string value_of(const std::string& config, const std::string& key) {
-  const std::string lines = "\n" + config;
-  const size_t at = lines.find("\n" + key + "=");
-  if (at == std::string::npos) return {};
-  const size_t begin = at + key.size() + 2;
-  return lines.substr(begin, lines.find('\n', begin) - begin);
-}
-
 ChosenEvents::ChosenEvents(const std::string& text) : is_default_(text.empty()) {
   for (const EventType& type : event_types()) {
     if (is_default_ || !is_hardware(type)) types_.push_back(type);

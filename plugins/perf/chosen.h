@@ -16,9 +16,6 @@ namespace aon::perf {
 
 constexpr size_t kMaxBorderEvents = 4;
 
-/// Value of a "key=value" line of a provider's configuration; empty without one.
-std::string value_of(const std::string& config, const std::string& key);
-
 class ChosenEvents {
  public:
   /// `text`: the list; empty: the default set. What is no event is left out, see unknown().

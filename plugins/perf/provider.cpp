@@ -4,6 +4,7 @@
 // start() probes each event once, by opening it. What cannot be opened is left out and named, with
 // its remedy, in the state of each process; with no event at all the provider is not available.
 #include <aon/provider.h>
+#include <aon/provider_config.h>
 
 #include <memory>
 
@@ -23,8 +24,8 @@ namespace {
 aon_status start(aon_core* core, const aon_core_api* api, aon_host, const char* config,
                  aon_provider** self) {
   const aon::perf::Kernel& kernel = aon::perf::real_kernel();
-  auto events = std::make_unique<aon::perf::ChosenEvents>(aon::perf::value_of(config, "events"));
-  if (aon::perf::value_of(config, "border-events") == "1") events->leave_to_threads(kernel);
+  auto events = std::make_unique<aon::perf::ChosenEvents>(aon::config_value(config, "events"));
+  if (aon::config_value(config, "border-events") == "1") events->leave_to_threads(kernel);
   auto in_use = std::make_unique<aon::perf::EventsInUse>(kernel, events->types());
   aon::perf::Availability availability = aon::perf::probe_all(kernel, events->types());
   availability.names_hardware = !events->is_default();

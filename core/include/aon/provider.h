@@ -9,16 +9,16 @@
 ///   3. a provider with fewer bytes than AON_PROVIDER_SIZE_V1 is refused, one with more is welcome;
 ///   4. no memory is freed across the border, no exception crosses it.
 ///
-/// A provider says in which host it runs: in the profiled process (libaon.so loads it), on the node
-/// (aon-agent loads it), or in both, as two halves with a message channel between them. The loader
-/// refuses the wrong host.
+/// A provider runs in a host, on the node: aon-agent or aon-node loads it. The process host and all
+/// that is "reserved" below are for later: no host loads it in this version. What runs in the
+/// application is a shim of its own (aon/writer.h).
 ///
 ///     loaded --start: AON_OK--> running --stop--> stopped       (never unloaded: RTLD_NODELETE)
 ///        \--start: anything else--> off, with the reason given to set_state()
 ///
 /// Thread: in the node host the agent calls every function of a provider from one thread, which
-/// drains nothing; a call should end within 10 ms. In the process host start, flush and stop come
-/// from one thread at a time, message from any.
+/// drains nothing; a call should end within 10 ms. Reserved: in the process host start, flush and
+/// stop from one thread at a time, message from any.
 /// Example: plugins/example/example.c. Checked by: tests/abi/provider.
 #ifndef AON_PROVIDER_H_
 #define AON_PROVIDER_H_
@@ -31,10 +31,10 @@
 #define AON_CORE_SIZE_V1 80u         /* bytes of aon_core_api that every core has */
 #define AON_NO_ID 0xffffffffu        /* define_metric, intern: refused */
 #define AON_PROCESS_NODE 0xffffffffu /* as a process number: the node itself */
-#define AON_PROCESS_SELF 0xfffffffeu /* as a process number: the one we are in (process host) */
+#define AON_PROCESS_SELF 0xfffffffeu /* as a process number: reserved, the one we are in */
 #define AON_CALL_SAMPLES 0xfffeu     /* put_record: the stream of call samples of a process */
-#define AON_MESSAGE_BYTES 4096u      /* of one message, at most */
-#define AON_MESSAGE_DESCRIPTORS 8u   /* passed with one message, at most */
+#define AON_MESSAGE_BYTES 4096u      /* reserved: of one message, at most */
+#define AON_MESSAGE_DESCRIPTORS 8u   /* reserved: passed with one, at most */
 
 typedef enum aon_status {
   AON_OK = 0,
@@ -44,7 +44,7 @@ typedef enum aon_status {
   AON_FAILED = 4       /* anything else */
 } aon_status;
 
-/* Where a provider runs; `hosts` of a provider is a sum of them. */
+/* Where a provider runs; `hosts` of a provider is a sum of them. AON_HOST_PROCESS is reserved. */
 typedef enum aon_host { AON_HOST_PROCESS = 1, AON_HOST_NODE = 2 } aon_host;
 
 /* Values of aon::ProviderState (definition.h). */
@@ -113,23 +113,23 @@ struct aon_core_api {
   void (*set_state)(struct aon_core*, uint32_t process, aon_state state, const char* reason,
                     const char* remedy);
 
-  /* Id of the region `name` for records. Process host. May lock, never in a signal handler. */
+  /* Reserved, process host: id of the region `name` for records. All hosts say AON_NO_ID today. */
   uint32_t (*intern)(struct aon_core*, const char* name);
 
-  /* Room for one record of 1 to 4 slots (aon/record.h) in the calling thread's ring, to be filled
-   * and committed by the same thread before it does anything else here. Process host.
-   * Signal: safe.   Cost: about 3 ns.
-   * Errors: NULL when full; counted, and visible in the trace. */
+  /* Reserved, process host: room for one record of 1 to 4 slots (aon/record.h) in the calling
+   * thread's ring, to be filled and committed by the same thread before it does anything else here.
+   * Signal: safe.
+   * Errors: NULL, always in this version. */
   void* (*reserve)(struct aon_core*, uint32_t slot_count);
   void (*commit)(struct aon_core*, void* record);
 
-  /* One line for the agent's log; the core limits the rate. */
+  /* One line for the agent's log, rate limited; AON_LOG_INFO with `aon-run -v` only, no DEBUG. */
   void (*log)(struct aon_core*, aon_log_level level, const char* text);
 
-  /* Sends to the other half: from the process to its node (`process` is AON_PROCESS_SELF), from the
+  /* Reserved: sends to the other half, from the process (AON_PROCESS_SELF) to its node, from the
    * node to one process. Descriptors are duplicated on the way; the sender keeps its own.
-   * Errors: AON_UNAVAILABLE when there is no other half or this host has no channel, AON_BUSY when
-   * it is full, AON_INVALID over the limits above. */
+   * Errors: AON_UNAVAILABLE, always in this version. Later also AON_BUSY when the channel is full,
+   * AON_INVALID over the limits above. */
   aon_status (*send_message)(struct aon_core*, uint32_t process, const void* data,
                              uint32_t data_bytes, const int* descriptors,
                              uint32_t descriptor_count);
@@ -186,7 +186,7 @@ struct aon_provider_api {
   const char* description; /* one line for `aon doctor` */
 
   /* Succeeds whole, or changes nothing (*self stays untouched) and has said why by set_state().
-   * `config` is "key=value" lines of the provider's own section, "" without one. */
+   * `config` is "key=value" lines, the same for all providers; see aon/provider_config.h. */
   aon_status (*start)(struct aon_core*, const struct aon_core_api*, aon_host host,
                       const char* config, struct aon_provider** self);
   /* (null) Hands over what a driver still buffers; bounded time. */
@@ -200,7 +200,7 @@ struct aon_provider_api {
   void (*process_ended)(struct aon_provider*, uint32_t process);
   /* (null) Node host: every tick_period_ms, late under load, never twice for one period. */
   void (*tick)(struct aon_provider*, uint64_t now_ticks);
-  /* (null) From the other half. The receiver owns the descriptors and closes them. */
+  /* (null) Reserved, never called: from the other half. The receiver closes the descriptors. */
   void (*message)(struct aon_provider*, uint32_t process, const void* data, uint32_t data_bytes,
                   const int* descriptors, uint32_t descriptor_count);
   /* (null) Node host: the budget wants add_cost() to come to 1/divisor of what it is at 1 (a power

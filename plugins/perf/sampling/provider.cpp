@@ -1,11 +1,11 @@
 // The sampling provider: interrupts every thread of every process of the node some 97 times per
 // second of its CPU time and notes its call path. The kernel does it; nothing runs in the program.
 #include <aon/provider.h>
+#include <aon/provider_config.h>
 
 #include <cstdlib>
 #include <string>
 
-#include "perf/chosen.h"
 #include "perf/sampling/sampler.h"
 
 struct aon_provider {
@@ -22,16 +22,16 @@ aon_status start(aon_core* core, const aon_core_api* api, aon_host, const char* 
     api->set_state(core, AON_PROCESS_NODE, AON_STATE_OFF, "this agent takes no call samples", "");
     return AON_UNAVAILABLE;
   }
-  const uint64_t rate_hz = strtoull(value_of(config, "sampling").c_str(), nullptr, 10);
+  const uint64_t rate_hz = strtoull(aon::config_value(config, "sampling").c_str(), nullptr, 10);
   if (rate_hz == 0) {
     api->set_state(core, AON_PROCESS_NODE, AON_STATE_OFF, "not asked for", "--sampling=97");
     return AON_UNAVAILABLE;
   }
   const bool can_take_stacks = api->size >= offsetof(aon_core_api, set_stack_rate) + sizeof(void*);
-  const bool wants_timers = value_of(config, "sampling-fallback") == "timer";
+  const bool wants_timers = aon::config_value(config, "sampling-fallback") == "timer";
   const Kernel& kernel = real_kernel();
-  const SamplingProbe probe = probe_sampling(kernel, rate_hz, value_of(config, "call-graph"),
-                                             can_take_stacks && wants_timers);
+  const SamplingProbe probe = probe_sampling(
+      kernel, rate_hz, aon::config_value(config, "call-graph"), can_take_stacks && wants_timers);
   const aon_state state = !probe.event                    ? AON_STATE_OFF
                           : probe.obstacle.reason.empty() ? AON_STATE_ON
                                                           : AON_STATE_DEGRADED;
@@ -39,7 +39,7 @@ aon_status start(aon_core* core, const aon_core_api* api, aon_host, const char* 
                  probe.obstacle.remedy.c_str());
   if (!probe.event) return AON_UNAVAILABLE;
   const auto worker =
-      static_cast<uint32_t>(strtoul(value_of(config, "worker").c_str(), nullptr, 10));
+      static_cast<uint32_t>(strtoul(aon::config_value(config, "worker").c_str(), nullptr, 10));
   const uint32_t first_id = worker << (32 - kWorkerIdBits);
   *self = new aon_provider{Sampler({core, api, &kernel, *probe.event, first_id}, probe.obstacle)};
   return AON_OK;

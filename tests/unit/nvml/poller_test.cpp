@@ -141,6 +141,15 @@ TEST_F(NvmlProvider, is_off_without_a_gpu) {
   EXPECT_EQ(core_.states.at(AON_PROCESS_NODE).state, AON_STATE_OFF);
 }
 
+TEST_F(NvmlProvider, waits_as_its_own_key_says) {
+  setenv("FAKE_NVML_GPUS", "1", 1);
+  setenv("FAKE_NVML_SLOW", "nvmlInit_v2:300", 1);
+  load();
+  ASSERT_TRUE(start("other-nvml-wait-ms=10\nnvml-wait-ms=30000\n"));
+  EXPECT_EQ(core_.states.at(AON_PROCESS_NODE).state, AON_STATE_ON);
+  provider_->stop();
+}
+
 TEST_F(NvmlProvider, starts_while_the_driver_is_still_waking_its_gpus) {
   setenv("FAKE_NVML_HANG", "nvmlInit_v2:1", 1);
   load();

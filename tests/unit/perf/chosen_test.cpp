@@ -140,11 +140,5 @@ TEST(PerfChosen, is_sampled_under_its_name) {
   EXPECT_EQ(core.samples_of(3, "zen::a").size(), 1u);
 }
 
-TEST(PerfConfig, gives_the_value_of_a_line) {
-  EXPECT_EQ(value_of("a=1\nevents=x,y\nb=2\n", "events"), "x,y");
-  EXPECT_EQ(value_of("a=1\n", "events"), "");
-  EXPECT_EQ(value_of("border-events=1\n", "events"), "");
-}
-
 }  // namespace
 }  // namespace aon::perf

@@ -51,13 +51,7 @@ constexpr aon_provider_api kTable = {
     .process_ended = [](aon_provider* p,
                         uint32_t process) { p->note("ended " + std::to_string(process)); },
     .tick = [](aon_provider* p, uint64_t ticks) { p->note("tick " + std::to_string(ticks)); },
-    .message =
-        [](aon_provider* p, uint32_t process, const void* data, uint32_t bytes, const int*,
-           uint32_t descriptors) {
-          p->note("message " + std::to_string(process) + " " +
-                  std::string(static_cast<const char*>(data), bytes) + " " +
-                  std::to_string(descriptors));
-        },
+    .message = nullptr,  // reserved
     .throttle = [](aon_provider* p,
                    uint32_t divisor) { p->note("throttle " + std::to_string(divisor)); },
 };
@@ -82,15 +76,12 @@ TEST_F(Loader, passes_the_life_of_a_job_on) {
   EXPECT_EQ(provider.state(), Provider::State::kRunning);
   provider.process_started(3, 77, 1);
   provider.tick(5);
-  const std::byte data[] = {std::byte{'h'}, std::byte{'i'}};
-  const int descriptors[] = {4};
-  provider.message(3, data, descriptors);
   provider.process_ended(3);
   provider.flush();
   provider.stop();
   EXPECT_EQ(provider.state(), Provider::State::kStopped);
-  EXPECT_THAT(instance.calls, ElementsAre("start a=1\n", "started 3 77 1", "tick 5",
-                                          "message 3 hi 1", "ended 3", "flush", "stop"));
+  EXPECT_THAT(instance.calls,
+              ElementsAre("start a=1\n", "started 3 77 1", "tick 5", "ended 3", "flush", "stop"));
 }
 
 TEST_F(Loader, calls_nothing_before_start_and_after_stop) {
@@ -144,12 +135,10 @@ TEST_F(Loader, skips_functions_that_are_null) {
   table.process_started = nullptr;
   table.process_ended = nullptr;
   table.tick = nullptr;
-  table.message = nullptr;
   Provider provider = make(table);
   ASSERT_TRUE(provider.start(&core_, test::fake_core_api(), ""));
   provider.process_started(1, 1, 1);
   provider.tick(1);
-  provider.message(1, {}, {});
   provider.flush();
   provider.process_ended(1);
   provider.stop();
