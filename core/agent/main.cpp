@@ -131,6 +131,7 @@ int run(int argc, char** argv) {
   leave_the_rank(&*config);
   std::optional<Lease> lease = settle_node(&*config);
   set_log_name("aon-agent");
+  if (config->arguments.options.verbose) set_log_level(LogLevel::kInfo);
   if (Status status = set_log_file(log_path(*config).c_str()); !status) return 1;
   const int code = run_keeper(*config, std::move(lease));
   remove_empty_log(*config);

@@ -277,7 +277,7 @@ void NodeHost::load(const std::string& path) {
   const Status status =
       hosted->provider.start(reinterpret_cast<aon_core*>(hosted), Table::kApi, settings_.config);
   if (!status)
-    AON_LOG_INFO("provider %s: %s", hosted->provider.name(), status.error().message.c_str());
+    AON_LOG_INFO("%s", status.error().message.c_str());
   else if (!hosted->has_node_state)
     Table::set_state(reinterpret_cast<aon_core*>(hosted), AON_PROCESS_NODE, AON_STATE_ON, "", "");
 }

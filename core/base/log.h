@@ -1,4 +1,4 @@
-/// Leveled log of the agent, the launcher and the tools; never linked into the application. One
+/// Leveled log of the agent, of aon-node and of assemblies; never linked into the application. One
 /// line per message, `aon[pid] level: text`, written with one write() so that lines of many
 /// processes do not mix. The program sets level and target once, before it starts threads.
 /// Thread: any, after set_log_*.   Signal: never.   Cost: a disabled level is one load.

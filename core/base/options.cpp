@@ -81,7 +81,7 @@ const std::array<OptionSpec, 26> kTable{{
     {"dry-run", 0, "", "", OptionUnit::kNone, 0, 0, &Options::dry_run,
      "print what would be set, start nothing"},
     {"verbose", 'v', "", "", OptionUnit::kNone, 0, 0, &Options::verbose,
-     "say on stderr what is done"},
+     "say on stderr, and in the agent's log, what is done"},
 }};
 
 /// Items between commas, spaces around them left out.

@@ -57,6 +57,18 @@ class Names(FaultCase):
             self.assert_exit(process)
 
 
+class Said(FaultCase):
+    def test_log_of_a_verbose_agent_names_the_providers_that_are_off(self):
+        for options, count in (([], 0), (["-v"], 1)):
+            self.output = self.folder / f"job-{count}"
+            command = ["aon-run", *options, "-o", self.output, "--providers", "mpi,gpu-counters"]
+            self.assert_exit(run([*command, *self.worker("calls", 10)]))
+            self.finish()
+            wait_until(lambda: not agent_pids(self.output), what="the agent's end")
+            text = "".join(log.read_text() for log in self.output.glob("agent.*.log"))
+            self.assertEqual(text.count("info: provider gpu-counters: not available"), count, text)
+
+
 class LeftAlone(FaultCase):
     def test_variable_of_the_user_stands_in_the_ledger(self):
         """An installation with one more plugin, whose variable the user has set."""
