@@ -1,5 +1,6 @@
 #include "tools/machine_check.h"
 
+#include <aon/perf_refusal.h>
 #include <aon/provider.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string_view>
@@ -56,32 +58,18 @@ int try_event(uint32_t type, uint64_t config, bool with_kernel) {
   return 0;
 }
 
-constexpr char kParanoidRemedy[] = "sysctl -w kernel.perf_event_paranoid=1";
+std::string paranoid_level() { return first_line("/proc/sys/kernel/perf_event_paranoid"); }
 
 Check check_software_events() {
-  const std::string paranoid = first_line("/proc/sys/kernel/perf_event_paranoid");
   const int error_number = try_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, false);
-  if (error_number == 0)
-    return {"perf software events", Ability::kYes, "perf_event_paranoid " + paranoid, ""};
-  if (error_number == ENOSYS)
-    return {"perf software events", Ability::kNo,
-            "the kernel has no perf_event_open, or a seccomp "
-            "filter hides it",
-            "run outside the container's seccomp profile"};
-  return {"perf software events", Ability::kNo,
-          fmt::format("perf_event_paranoid {}: {}", paranoid, strerror(error_number)),
-          kParanoidRemedy};
+  return check_events("perf software events", "perf_event_paranoid " + paranoid_level(),
+                      error_number, PerfReach::kUserMode, paranoid_level());
 }
 
 Check check_hardware_events() {
   const int error_number = try_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false);
-  if (error_number == 0)
-    return {"perf hardware events", Ability::kYes, "cycles can be counted", ""};
-  if (error_number == EACCES || error_number == EPERM)
-    return {"perf hardware events", Ability::kNo, strerror(error_number), kParanoidRemedy};
-  return {
-      "perf hardware events", Ability::kNo, "no PMU is visible here",
-      "bare metal, or in a virtual machine a virtual PMU from the host (QEMU: -cpu host,pmu=on)"};
+  return check_events("perf hardware events", "cycles can be counted", error_number,
+                      PerfReach::kUserMode, paranoid_level());
 }
 
 /// Whether programs may read the PMU without a syscall: counters at the borders of calls need it.
@@ -100,9 +88,8 @@ Check check_rdpmc() {
 
 Check check_kernel_events() {
   const int error_number = try_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, true);
-  if (error_number == 0)
-    return {"perf kernel side", Ability::kYes, "kernel time is counted too", ""};
-  return {"perf kernel side", Ability::kNo, strerror(error_number), kParanoidRemedy};
+  return check_events("perf kernel side", "kernel time is counted too", error_number,
+                      PerfReach::kKernelMode, paranoid_level());
 }
 
 Check check_memfd() {
@@ -226,6 +213,19 @@ Check check_memory_limit() {
 }
 
 }  // namespace
+
+Check check_events(const std::string& name, const std::string& good, int error_number,
+                   PerfReach reach, const std::string& paranoid_level) {
+  if (error_number == 0) return {name, Ability::kYes, good, ""};
+  char* end = nullptr;
+  const long level = std::strtol(paranoid_level.c_str(), &end, 10);
+  const bool is_known = end != paranoid_level.c_str();
+  const PerfRefusal refusal =
+      perf_refusal(error_number, reach, is_known ? static_cast<int>(level) : kUnknownParanoidLevel);
+  std::string detail = *refusal.reason != '\0' ? refusal.reason : strerror(error_number);
+  if (error_number == EACCES) detail = "perf_event_paranoid " + paranoid_level + ": " + detail;
+  return {name, Ability::kNo, detail, refusal.remedy};
+}
 
 Check check_clock(const std::string& cpu_info, const std::string& current,
                   const std::string& available) {

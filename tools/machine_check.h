@@ -3,6 +3,8 @@
 /// Thread: one.   Cost: some milliseconds; 3 s at most for looking at processes.
 #pragma once
 
+#include <aon/perf_refusal.h>
+
 #include <string>
 #include <vector>
 
@@ -25,6 +27,10 @@ std::vector<Check> check_system();
 /// clock source and the available ones.
 Check check_clock(const std::string& cpu_info, const std::string& current,
                   const std::string& available);
+/// What opening an event of perf on this process gave. `good`: the detail where it can be counted;
+/// `paranoid_level` as the kernel writes it, "" where it cannot be read.
+Check check_events(const std::string& name, const std::string& good, int error_number,
+                   PerfReach reach, const std::string& paranoid_level);
 /// Libraries of others: MPI, GPU, topology (library_check.cpp).
 std::vector<Check> check_libraries();
 /// What there is to say of CUPTI. `are_counters_restricted`: the driver leaves counters of GPUs to

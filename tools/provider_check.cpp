@@ -65,7 +65,6 @@ Check check_provider(const std::string& name, const std::string& folder) {
   const Status status =
       loaded->start(reinterpret_cast<aon_core*>(&words), listening_core(), kConfig);
   loaded->stop();
-  if (words.remedy == "see aon doctor") words.remedy.clear();
   if (!status) {
     const std::string why = words.reason.empty() ? status.error().message : words.reason;
     return {title, Ability::kNo, why, words.remedy};

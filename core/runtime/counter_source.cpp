@@ -1,5 +1,6 @@
 #include "core/runtime/counter_source.h"
 
+#include <aon/perf_refusal.h>
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -50,25 +51,12 @@ CounterProblem explain_counters(int error_number) {
       return {"the PMU cannot count these events together", "fewer events in --events"};
     case kNoLockedMemory:
       return {"no locked memory left for counters", "sysctl kernel.perf_event_mlock_kb=4096"};
-    case ENOENT:
-    case EOPNOTSUPP:
-    case ENODEV:
-      return {"no PMU", "bare metal, or a virtual PMU (QEMU: -cpu host,pmu=on)"};
-    case EACCES:
-      return {"kernel.perf_event_paranoid forbids it", "sysctl kernel.perf_event_paranoid=2"};
-    case EPERM:
-      return {"perf_event_open is forbidden (container or lockdown)",
-              "docker run --cap-add PERFMON"};
-    case ENOSYS:
-      return {"no perf_event_open (kernel or seccomp filter)", "see aon doctor"};
-    case EMFILE:
-    case ENFILE:
-      return {"no file descriptor left for counters", "ulimit -n 65536"};
-    case EBUSY:
-      return {"another tool holds the PMU", "stop the other profiler of this node"};
     default:
-      return {"perf_event_open or its page failed", "see aon doctor"};
+      break;
   }
+  const PerfRefusal refusal = perf_refusal(error_number, PerfReach::kUserMode);
+  if (*refusal.reason == '\0') return {"perf_event_open or its page failed", "see aon doctor"};
+  return {refusal.reason, refusal.remedy};
 }
 
 }  // namespace aon::runtime

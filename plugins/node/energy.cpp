@@ -1,5 +1,7 @@
 #include "node/energy.h"
 
+#include <aon/perf_refusal.h>
+
 #include <cerrno>
 #include <cstring>
 
@@ -118,7 +120,9 @@ StateText EnergySession::why_off(int perf_error, int zone_error) const {
   if (zone_error == EACCES || zone_error == EPERM) {
     return {AON_STATE_OFF, "RAPL is readable by root only",
             std::string("chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj") +
-                (perf_error == ENOENT ? "" : ", or sysctl kernel.perf_event_paranoid=0")};
+                (perf_error == ENOENT
+                     ? std::string()
+                     : std::string(", or ") + perf_paranoid_remedy(PerfReach::kWholeCpu))};
   }
   if (perf_error != ENOENT) {
     const Refusal refusal = explain_refusal(perf_error, system_.paranoid_level());

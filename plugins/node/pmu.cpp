@@ -1,5 +1,7 @@
 #include "node/pmu.h"
 
+#include <aon/perf_refusal.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -128,27 +130,19 @@ double SocketEvent::read() {
 }
 
 Refusal explain_refusal(int error_number, int paranoid_level) {
-  switch (error_number) {
-    case EACCES:
-    case EPERM:
-      if (paranoid_level > 0) {
-        return {"kernel.perf_event_paranoid is " + std::to_string(paranoid_level) +
-                    ": events of a whole socket may not be counted",
-                "sysctl kernel.perf_event_paranoid=0"};
-      }
-      return {"perf_event_open is forbidden (container or lockdown)",
-              "docker run --cap-add PERFMON"};
-    case ENOSYS:
-      return {"no perf_event_open (kernel or seccomp filter)", "see aon doctor"};
-    case EMFILE:
-    case ENFILE:
-      return {"no file descriptor left for counters", "ulimit -n 65536"};
-    case EBUSY:
-      return {"another tool holds the counters of the socket",
-              "stop the other profiler of this node"};
-    default:
-      return {std::string("perf_event_open: ") + strerror(error_number), ""};
+  const bool is_forbidden = error_number == EACCES || error_number == EPERM;
+  if (is_forbidden && paranoid_level > static_cast<int>(PerfReach::kWholeCpu)) {
+    return {"kernel.perf_event_paranoid is " + std::to_string(paranoid_level) +
+                ": events of a whole socket may not be counted",
+            perf_paranoid_remedy(PerfReach::kWholeCpu)};
   }
+  const PerfRefusal refusal = perf_refusal(error_number, PerfReach::kWholeCpu, paranoid_level);
+  if (error_number == EBUSY)
+    return {"another tool holds the counters of the socket", refusal.remedy};
+  // The PMU is there: it is the event that is not.
+  if (is_perf_absence(error_number) || *refusal.reason == '\0')
+    return {std::string("perf_event_open: ") + strerror(error_number), ""};
+  return {refusal.reason, refusal.remedy};
 }
 
 }  // namespace aon::node

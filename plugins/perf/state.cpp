@@ -1,5 +1,6 @@
 #include "perf/state.h"
 
+#include <aon/perf_refusal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -76,7 +77,7 @@ class Reasons {
 Obstacle obstacle_of(const EventType& type, int error_number, int paranoid_level) {
   if (type.in_kernel && error_number == EACCES && paranoid_level == 2) {
     return {"kernel.perf_event_paranoid is 2: only user mode may be counted",
-            "sysctl kernel.perf_event_paranoid=1"};
+            perf_paranoid_remedy(PerfReach::kKernelMode)};
   }
   return explain(error_number, is_hardware(type), paranoid_level);
 }

@@ -1,5 +1,7 @@
 #include "perf/table.h"
 
+#include <aon/perf_refusal.h>
+
 #include <cerrno>
 #include <cstring>
 
@@ -46,32 +48,17 @@ std::span<const EventType> event_types() { return kEvents; }
 std::span<const EventType> event_types_on_request() { return kOnRequest; }
 
 Obstacle explain(int error_number, bool hardware, int paranoid_level) {
-  const std::string level = std::to_string(paranoid_level);
-  switch (error_number) {
-    case ENOENT:
-    case EOPNOTSUPP:
-    case ENODEV:
-      if (!hardware) return {"this kernel does not count it", ""};
-      return {"no PMU is visible", "see aon doctor"};
-    case EACCES:
-      if (paranoid_level > 2) {
-        return {"kernel.perf_event_paranoid is " + level, "sysctl kernel.perf_event_paranoid=2"};
-      }
-      return {"this process may not be watched (other user, or not dumpable)",
-              "start it with aon-run"};
-    case EPERM:
-      return {"perf_event_open is forbidden (container or lockdown)",
-              "docker run --cap-add PERFMON"};
-    case ENOSYS:
-      return {"no perf_event_open (kernel or seccomp filter)", "see aon doctor"};
-    case EMFILE:
-    case ENFILE:
-      return {"no file descriptor left for counters", "ulimit -n 65536"};
-    case EBUSY:
-      return {"another tool holds the PMU", "stop the other profiler of this node"};
-    default:
-      return {std::string("perf_event_open: ") + strerror(error_number), ""};
+  if (is_perf_absence(error_number) && !hardware) return {"this kernel does not count it", ""};
+  const PerfRefusal refusal = perf_refusal(error_number, PerfReach::kUserMode);
+  if (error_number == EACCES && paranoid_level > static_cast<int>(PerfReach::kUserMode))
+    return {"kernel.perf_event_paranoid is " + std::to_string(paranoid_level), refusal.remedy};
+  if (error_number == EACCES) {
+    return {"this process may not be watched (other user, or not dumpable)",
+            "start it with aon-run"};
   }
+  if (*refusal.reason == '\0')
+    return {std::string("perf_event_open: ") + strerror(error_number), ""};
+  return {refusal.reason, refusal.remedy};
 }
 
 }  // namespace aon::perf

@@ -37,7 +37,7 @@ TEST(PerfState, names_a_missing_pmu_once) {
   const StateText state = state_with(1, no_pmu);
   EXPECT_EQ(state.state, AON_STATE_DEGRADED);
   EXPECT_EQ(state.reason, "no PMU is visible (not counted: hardware events)");
-  EXPECT_EQ(state.remedy, "see aon doctor");
+  EXPECT_EQ(state.remedy, "bare metal, or a virtual PMU (QEMU: -cpu host,pmu=on)");
 }
 
 TEST(PerfState, names_the_hardware_events_where_some_are_there) {

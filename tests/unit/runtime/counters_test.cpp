@@ -186,7 +186,7 @@ TEST(CounterProblem, has_a_reason_for_every_error) {
   for (int error_number = 1; error_number < 134; ++error_number) {
     EXPECT_STRNE(explain_counters(error_number).reason, "") << error_number;
   }
-  EXPECT_STREQ(explain_counters(ENOENT).reason, "no PMU");
+  EXPECT_STREQ(explain_counters(ENOENT).reason, "no PMU is visible");
   EXPECT_STREQ(explain_counters(kNotAllowed).remedy,
                "echo 1 > /sys/bus/event_source/devices/cpu/rdpmc");
 }

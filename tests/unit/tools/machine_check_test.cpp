@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <cerrno>
 #include <set>
 
 namespace aon::tools {
@@ -38,6 +39,20 @@ TEST(MachineCheck, sees_a_small_limit_and_says_how_to_raise_it) {
   ASSERT_NE(files, nullptr);
   EXPECT_EQ(files->ability, Ability::kLimited);
   EXPECT_NE(files->remedy.find("ulimit -n"), std::string::npos);
+}
+
+TEST(MachineCheck, asks_for_no_lower_perf_level_than_an_event_needs) {
+  const auto remedy = [](int error_number, PerfReach reach, const char* level) {
+    return check_events("events", "counted", error_number, reach, level).remedy;
+  };
+  EXPECT_EQ(remedy(EACCES, PerfReach::kUserMode, "4"), "sysctl kernel.perf_event_paranoid=2");
+  EXPECT_EQ(remedy(EACCES, PerfReach::kKernelMode, "2"), "sysctl kernel.perf_event_paranoid=1");
+  EXPECT_EQ(remedy(EACCES, PerfReach::kUserMode, ""), "sysctl kernel.perf_event_paranoid=2");
+  EXPECT_EQ(remedy(EPERM, PerfReach::kUserMode, "2"), "docker run --cap-add PERFMON");
+  EXPECT_NE(remedy(ENOENT, PerfReach::kUserMode, "2").find("virtual PMU"), std::string::npos);
+  const Check unnamed = check_events("events", "counted", EINVAL, PerfReach::kUserMode, "2");
+  EXPECT_EQ(unnamed.detail, "Invalid argument");
+  EXPECT_EQ(check_events("events", "counted", 0, PerfReach::kUserMode, "2").ability, Ability::kYes);
 }
 
 TEST(MachineCheck, judges_the_clock_as_the_agent_does) {
