@@ -8,12 +8,12 @@ import os
 import pathlib
 import pwd
 import signal
-import time
 import unittest
 
 import cluster
 import readers
 from aon_test import PYTHON, environment, ledger, run, wait_until
+from cluster import AON
 from slurm_case import TEXT, WORDS, OnSlurm
 
 # The second rank takes more memory than it may have, when both have recorded something.
@@ -408,7 +408,14 @@ class Service(OnSlurm):
         job = self.endless_job(AON_NODE_SOCKET=socket)
         self.assertEqual(self.services(), first, "one is enough")
         self.slurm.on_host("login", "kill", "-KILL", *first)
-        time.sleep(2.5)  # the agent reads once a second
+        (output,) = self.place.glob("aon-*")
+
+        def is_told():
+            run([AON, "finalize", "--snapshot", "--quiet", output])
+            providers = ledger(output)["nodes"][0]["providers"]
+            return providers["network"]["state"] == "degraded"
+
+        wait_until(is_told, 30, "the agent sees that the service has ended")
         self.slurm.run("scancel", job)
         self.slurm.wait(job)
         (output,) = self.outputs(1)

@@ -12,6 +12,12 @@ import unittest
 from fault_test import FaultCase, agent_pids, environment, run, wait_until, worker_pids
 
 
+def polls_two(pid):
+    """Whether a process is in poll() of two descriptors, system call 7 of x86-64."""
+    words = pathlib.Path(f"/proc/{pid}/syscall").read_text().split()
+    return words[0] == "7" and int(words[2], 16) == 2
+
+
 class AgentDeath(FaultCase):
     def keeper_and_worker(self):
         pids = agent_pids(self.output)
@@ -249,7 +255,7 @@ class LastWord(FaultCase):
             os.kill(pid, signal.SIGSTOP)
         end.touch()
         wait_until(lambda: not pathlib.Path(f"/proc/{program}").exists(), what="its end")
-        time.sleep(0.5)
+        wait_until(lambda: polls_two(process.pid), what="aon-run waits for agent and signals")
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=20)
         for pid in pids:
@@ -287,9 +293,10 @@ class OpenCall(FaultCase):
             return int(rows["count"][wanted[0]]), int(rows["max_ns"][wanted[0]])
 
     def test_rank_killed_in_a_receive_shows_it_open(self):
-        process = self.start_job(2, *self.worker("recv", 60))
+        process = self.start_job(2, *self.worker("recv", 60), options=["--hang", 2])
         self.wait_for_calls(0, at_least=1)
-        time.sleep(2)
+        wait_until(lambda: "MPI_Recv" in run(["aon", "hang", self.output]).stdout,
+                   what="a call that is open for two seconds")
         mark = b"OMPI_COMM_WORLD_RANK=0\0"
         victim = next(pid for pid in worker_pids(self.counts)
                       if mark in pathlib.Path(f"/proc/{pid}/environ").read_bytes())

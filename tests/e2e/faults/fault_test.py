@@ -2,8 +2,10 @@
 after something went wrong. The law (emitted = spooled + lost) is checked against the worker's own
 count, which it keeps in a file of its own."""
 import contextlib
+import ctypes
 import os
 import pathlib
+import select
 import signal
 import struct
 import subprocess
@@ -17,6 +19,7 @@ from aon_test import (  # noqa: E402
 
 WORKER = BUILD / "bin" / "fault_worker"
 CALL = "MPI_Sendrecv"
+IN_DELETE = 0x200  # inotify(7)
 
 
 def processes():
@@ -49,6 +52,22 @@ def worker_pids(folder):
         for pid, _, words in processes()
         if words and words[0] == str(WORKER) and str(folder) in words
     ]
+
+
+def wait_for_removal(folder, name, seconds=20):
+    """Waits until somebody removes the file `name` from `folder`."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = libc.inotify_init1(os.O_CLOEXEC)
+    try:
+        if libc.inotify_add_watch(fd, os.fsencode(folder), IN_DELETE) < 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(folder))
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if select.select([fd], [], [], left)[0] and name.encode() in os.read(fd, 65536):
+                return
+    finally:
+        os.close(fd)
+    raise AssertionError(f"timed out: removal of {name}")
 
 
 class FaultCase(TestCase):

@@ -12,7 +12,8 @@ import numpy as np
 import otf2
 
 from fault_test import (
-    IS_SANITIZED, WORKER, FaultCase, agent_pids, environment, ledger, main, run, wait_until,
+    IS_SANITIZED, WORKER, FaultCase, agent_pids, environment, ledger, main, run, wait_for_removal,
+    wait_until, worker_pids,
 )  # fmt: skip
 
 needs_root = unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small file system")
@@ -69,10 +70,12 @@ class SmallDisk(FaultCase):
                 while True:
                     file.write(bytes(4096))
         self.wait_for_calls(0)
-        time.sleep(3)
+        (folder,) = self.output.glob("spool/*")
+        wait_for_removal(folder, "topology.xml")  # a piece that did not fit
         filler.unlink()
         wait_until(lambda: [f for f in self.output.glob("spool/*/topology.xml")
                             if f.stat().st_size > 0], what="topology.xml")
+        subprocess.run(["mount", "-o", "remount,size=256m", place], check=True)  # for the archive
         (self.counts / "end").touch()
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0, err)
@@ -338,6 +341,14 @@ class SmallLimits(FaultCase):
                 self.assert_every_call(document, rank)
                 self.assertEqual(bool(self.rank_of(document, rank).get("fallback")), needs_files)
 
+    def recording(self):
+        """Worker processes that have a ring, or a file in its place."""
+        maps = []
+        for pid in worker_pids(self.counts):
+            with contextlib.suppress(OSError):
+                maps.append(pathlib.Path(f"/proc/{pid}/maps").read_text())
+        return [text for text in maps if re.search(r"/memfd:aon-ring|/fallback-\d+-\d+", text)]
+
     def test_processes_leave_the_agent_what_it_needs(self):
         """40 processes and 5 late ones: some have rings, the others write files of their own."""
         script = ('ulimit -n 64; "$@" 40 & until [ -e "$0" ]; do sleep 0.1; done; "$@" 5 & wait')
@@ -345,9 +356,9 @@ class SmallLimits(FaultCase):
         worker = [WORKER, "sleepers", self.counts]
         process = self.start("bash", "-c", f'ulimit -n 64; exec "$@"', "-", "aon-run", "-o",
                              self.output, "bash", "-c", script, late, *worker)
-        time.sleep(5)
+        wait_until(lambda: len(self.recording()) == 40, what="all record")
         late.touch()
-        time.sleep(2)
+        wait_until(lambda: len(self.recording()) == 45, what="the late ones record")
         _, agent = agent_pids(self.output)
         before_s = cpu_seconds(agent)
         time.sleep(3)

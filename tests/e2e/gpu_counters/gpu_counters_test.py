@@ -1,11 +1,11 @@
 """--gpu-counters in a real job, over a driver and a CUPTI that are made up (tests/fake_pm): series
 of each GPU, what fails in the ledger, and a helper process that is never left behind."""
+import contextlib
 import os
 import pathlib
 import signal
 import subprocess
 import sys
-import time
 import unittest
 
 import h5py
@@ -32,6 +32,20 @@ def helpers(output):
             continue
         if f"AON_TEST_JOB={output}".encode() in variables:
             found.append(int(folder.name))
+    return found
+
+
+def parent_of(pid):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(status.split("PPid:")[1].split()[0])
+
+
+def links_of(pid):
+    """What the descriptors of a process stand for."""
+    found = set()
+    for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):  # closed meanwhile
+            found.add(os.readlink(entry))
     return found
 
 
@@ -158,8 +172,9 @@ class Faults(CountersCase):
                                env=self.environment(FAKE_PM_MEMORY=1200))
         self.addCleanup(job.kill)
         helper = wait_until(lambda: helpers(self.output), what="a helper")[0]
+        pipe, worker = os.readlink(f"/proc/{helper}/fd/1"), parent_of(helper)
         wait_until(lambda: helper not in helpers(self.output), 90, what="the helper has ended")
-        time.sleep(0.5)  # the agent sees it
+        wait_until(lambda: pipe not in links_of(worker), what="the agent has seen it")
         stop.touch()
         _, said = job.communicate(timeout=60)
         self.assertEqual(job.returncode, 0, said)
@@ -190,10 +205,7 @@ class Faults(CountersCase):
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.addCleanup(job.kill)
         helper = wait_until(lambda: helpers(self.output), what="a helper")[0]
-        time.sleep(0.5)
-        status = pathlib.Path(f"/proc/{helper}/status").read_text()
-        worker = int(status.split("PPid:")[1].split()[0])
-        os.kill(worker, signal.SIGKILL)
+        os.kill(parent_of(helper), signal.SIGKILL)
         wait_until(lambda: helper not in helpers(self.output), what="the helper has died")
         # The next worker has a helper of its own.
         wait_until(lambda: helpers(self.output), what="another helper")

@@ -10,7 +10,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -21,13 +20,13 @@ PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(
 
 
 class Hang(TestCase):
-    def start(self, what, hang_s=1):
+    def start(self, what, hang_s=1, stdout=subprocess.DEVNULL):
         self.output = self.folder / "job"
         command = ["mpirun", "--oversubscribe", "-n", "3", BUILD / "bin" / "aon-run"]
         command += ["-o", self.output, "--hang", hang_s]
         job = subprocess.Popen(
             [str(word) for word in [*command, "--", PROGRAMS / "hang", what]],
-            env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env=environment(), stdout=stdout, stderr=subprocess.DEVNULL,
             start_new_session=True,
         )  # fmt: skip
         self.addCleanup(self.end, job)
@@ -138,9 +137,12 @@ class Hang(TestCase):
 
     def test_short_call_of_a_killed_job_is_no_finding(self):
         """What a kill ends before it is open for as long as --hang says."""
-        job = self.start("ring", hang_s=60)
-        time.sleep(4)
+        said = self.folder / "said"
+        with open(said, "w") as file:
+            job = self.start("ring", hang_s=60, stdout=file)
+        wait_until(lambda: said.read_text().count("sends\n") == 3, 60, "all are in the ring")
         document = self.ledger_of_killed(job)
+        self.assertGreaterEqual(document["assembly"]["open_calls"], 1)
         self.assertEqual(document["hangs"], [])
         self.assertEqual([f for f in document["findings"] if "waited" in f], [])
 

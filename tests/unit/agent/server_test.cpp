@@ -222,14 +222,19 @@ TEST(Server, keeps_a_parent_whose_child_was_gone_before_it_was_heard) {
 TEST(Server, believes_nobody_else) {
   const int code = on_old_kernel([](Agent& agent) {
     const pid_t child = start_sleeper();
+    int told[2];
+    if (::pipe(told) != 0) return 97;
     const pid_t stranger = ::fork();
     if (stranger == 0) {
       const UniqueFd fd = agent.connect();
       wait_for(fd.get(), child);
       tell(fd.get(), child, 3);
-      ::pause();
+      if (::write(told[1], "t", 1) == 1) ::pause();
+      ::_exit(0);
     }
-    ::usleep(100'000);
+    ::close(told[1]);
+    char byte = 0;
+    if (::read(told[0], &byte, 1) != 1) return 98;
     agent.poll();
     reap(child);
     reap(stranger);

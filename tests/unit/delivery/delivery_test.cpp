@@ -132,8 +132,8 @@ class Delivery : public testing::Test {
     frame.total_bytes = text.size();
     return frame;
   }
-  UniqueFd offer_by_hand() const {
-    UniqueFd fd = connect_by_hand("n2");
+  UniqueFd offer_by_hand(const std::string& node = "n2") const {
+    UniqueFd fd = connect_by_hand(node);
     auto offer = make_frame<cluster::Offer>();
     offer.pid = kPid;
     offer.world_size = kWorld;
@@ -429,14 +429,23 @@ TEST_F(Delivery, AReceiverThatGoesIsAnErrorAndTheSpoolStays) {
 }
 
 TEST_F(Delivery, ACourierThatGoesIsNoLongerKeptAlive) {
-  {
-    const UniqueFd fd = offer_by_hand();
-    ASSERT_TRUE(is_marked(Presence::kLive));
-  }
-  usleep(300'000);  // it is dropped
   const fs::path lease = cluster::agent_lease(job_.string(), "n2");
+  UniqueFd fd = offer_by_hand();
+  ASSERT_TRUE(is_marked(Presence::kLive));
+  // Beside one that stays, whose beats tell how much time there was.
+  const UniqueFd other = offer_by_hand("n3");
+  const fs::path beaten = cluster::agent_lease(job_.string(), "n3");
+  ASSERT_TRUE(wait_until([&] { return fs::exists(beaten); }));
+  const auto wait_for_beat = [&] {
+    const auto before = fs::last_write_time(beaten);
+    return wait_until([&] { return fs::last_write_time(beaten) != before; });
+  };
+  fd.reset();
+  // The first may come before the receiver has seen the end.
+  ASSERT_TRUE(wait_for_beat());
   const auto touched = fs::last_write_time(lease);
-  usleep((kLeaseBeatSeconds * 1000 + 500) * 1000);
+  ASSERT_TRUE(wait_for_beat());
+  ASSERT_TRUE(wait_for_beat());
   EXPECT_EQ(fs::last_write_time(lease), touched);
 }
 

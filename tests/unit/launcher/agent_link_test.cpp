@@ -181,21 +181,30 @@ TEST_F(AgentLinkTest, gives_up_soon_on_a_lock_without_a_listener) {
 
 TEST_F(AgentLinkTest, elects_one_of_many) {
   const std::string path = socket_path("race", "/out");
+  constexpr int kRanks = 16;
   int together[2];
+  int tried[2];
   ASSERT_EQ(pipe(together), 0);
+  ASSERT_EQ(pipe(tried), 0);
   std::vector<pid_t> children;
-  for (int rank = 0; rank < 16; ++rank) {
+  for (int rank = 0; rank < kRanks; ++rank) {
     const pid_t pid = fork();
     if (pid == 0) {
       close(together[1]);
       const auto link = join_or_listen(path);
+      (void)!write(tried[1], "t", 1);
       char byte = 0;
       (void)!read(together[0], &byte, 1);  // the winner listens until all have tried
       _exit(!link ? 2 : link->listener ? 1 : 0);
     }
     children.push_back(pid);
   }
-  usleep(300'000);
+  close(tried[1]);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    char byte = 0;
+    EXPECT_EQ(read(tried[0], &byte, 1), 1) << rank << " have tried";
+  }
+  close(tried[0]);
   close(together[1]);
   close(together[0]);
   int winner_count = 0;

@@ -1,7 +1,8 @@
 /* Two barriers; the last rank comes to the second one MILLISECONDS later than the others, or, with
- * a negative number, never. "ring": each rank sends to the next one before it receives. "init": the
- * last of three ranks of Open MPI never calls MPI_Init. "request": the last rank never starts the
- * barrier that the others wait for. "halo": nor what it would send them a second time. */
+ * a negative number, never. "ring": each rank says so and sends to the next one before it receives.
+ * "init": the last of three ranks of Open MPI never calls MPI_Init. "request": the last rank never
+ * starts the barrier that the others wait for. "halo": nor what it would send them a second time.
+ */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,8 +31,11 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   MPI_Barrier(MPI_COMM_WORLD);
-  if (strcmp(what, "ring") == 0)
+  if (strcmp(what, "ring") == 0) {
+    printf("sends\n");
+    fflush(stdout);
     MPI_Ssend(&rank, 1, MPI_INT, (rank + 1) % ranks, 0, MPI_COMM_WORLD);
+  }
   if (strcmp(what, "request") == 0 && rank != ranks - 1) {
     MPI_Request request;
     MPI_Ibarrier(MPI_COMM_WORLD, &request);
