@@ -455,7 +455,7 @@ class Writer {
   virtual Status end_location() = 0;
   virtual Status finish(const Outcome& outcome) = 0;
 
-  // An assembly in shares (writers/share/share.h): one process goes through the events of some
+  // An assembly in shares (writers/assemble/shares.h): one process goes through the events of some
   // groups, another one writes the result.
 
   /// Hands over all that is known of the locations since begin() or the last save(), and forgets

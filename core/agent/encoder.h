@@ -11,7 +11,7 @@
 /// The agent's own samples are few: they wait in their cells for a flush of everything, because a
 /// block has a header, and one of two dozen records compresses badly.
 ///
-/// Thread: one, the encode thread; needs_flush(), tail() and activity() are for the others too.
+/// Thread: one, the encode thread; wants_flush() and tail() are for the others too.
 /// Cost: about 30 ns per record.   Errors: a full disk is counted per stream, and tried again.
 #pragma once
 

@@ -3,8 +3,8 @@
 /// CUDA 13.0 (CUPTI 130001).
 ///
 /// Of records only fields are read that have kept their place since CUDA 11 (records grow at their
-/// end); what is behind `kGraphFields` only where the version has it (quirks.h). A record's length
-/// is CUPTI's secret: cuptiActivityGetNextRecord() steps. Layout only.
+/// end); those of graphs where the version has them (`Quirks::has_graph_fields`). Its length is
+/// CUPTI's secret: cuptiActivityGetNextRecord() steps. Layout only.
 #pragma once
 
 #include <cstddef>

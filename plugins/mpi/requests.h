@@ -1,7 +1,7 @@
 /// The live requests of the process: what a Wait or Test must know of the call that started them.
 ///
 ///     start call --put()--> live --take() by the call that completes it--> gone
-///     *_init ----put()----> inactive --activate() by Start--> live --take()--> inactive
+///     *_init ----put()----> inactive --activate_request() by Start--> live --take()--> inactive
 ///     MPI_Request_free: forget()
 ///
 /// A request has a number that is never used again and grows; MPI's handles are. With

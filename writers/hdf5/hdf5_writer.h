@@ -1,6 +1,6 @@
 /// profile.h5 of a job: its nodes, ranks, regions and communicators, the profile by rank, location
 /// and region, the message matrix, the hardware, and every metric over time. Opens in h5py, xarray
-/// (netcdf4 and h5netcdf), ncdump, silx and HDFView; docs/hdf5.md describes it.
+/// (netcdf4 and h5netcdf), ncdump, silx and HDFView; docs/viewers.md describes it.
 ///
 ///     /nodes /ranks /regions /communicators /topology    tables.h
 ///     /profile     rank location region count timed_count inclusive_ns exclusive_ns min_ns max_ns

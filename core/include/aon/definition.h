@@ -200,8 +200,8 @@ enum FileMode : uint32_t {
 };
 
 /// One open file as one process sees it. All members of the communicator compute the same
-/// `identity`: hash(identity of the communicator, number of files opened on it so far, name), and
-/// the reader joins them by it. Members that name the file differently have one each.
+/// `identity`: hash(identity of the communicator, number of files opened on it so far, access mode)
+/// that the reader joins them by. Each may spell the name in its own way; the lowest rank's counts.
 struct FileDefinition {
   uint64_t identity;
   uint32_t id;  ///< in records; never used again

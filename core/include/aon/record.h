@@ -68,9 +68,9 @@
 /// other has in its process, whether or not a request of MPI belongs to it. "instance": aon/mpi.h.
 /// A kCallSample is written by the agent, into a stream of its own per process; its period is in
 /// units of the event that was sampled (SamplingDefinition).
-/// A kCounters stands before the record of its call, with the same start, duration and region
-/// (docs/counters.md). Counter i is the metric kFirstCounterMetric + i of its process; its values
-/// count from the thread's first event.
+/// A kCounters stands before the record of its call, with its start, duration and region, or, as
+/// kNextBorder (aon/annotation.h), before a kBegin or kEnd. Counter i is the metric
+/// kFirstCounterMetric + i; its values count from the thread's first event (docs/counters.md).
 /// A kDeviceSpan is work of an accelerator, told later by a thread that has nothing to do with it:
 /// such records come in no order of time, and belong to the location of their stream, not to that
 /// of the thread (aon/device.h).

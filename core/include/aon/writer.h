@@ -116,9 +116,9 @@ extern AON_EXPORT __thread Writer* aon_thread_writer;
 
 /// Attaches the process and the thread if needed. Returns the thread's writer, or null when nothing
 /// is recorded.
-/// Thread: any.   Signal: safe; an event that meets another attach under way is refused.
-/// Cost: first event of a process at most 20 ms, first event of a thread a few us; never waits
-/// otherwise.
+/// Thread: any.   Signal: safe; an event within an attach of its own thread is refused.
+/// Cost: first event of a process at most --attach-ms (20, up to 60000), of another thread then
+/// twice that; later ones of a thread a few us; never waits otherwise.
 AON_EXPORT Writer* aon_attach() noexcept;
 
 /// First half of attaching, for a caller about to enter the slow `call` (MPI_Init): asks the agent,
@@ -135,9 +135,9 @@ AON_EXPORT bool aon_attach_begin(const Site* call) noexcept;
 AON_EXPORT bool aon_writer_extend(Writer* w, WriterContext* context, uint32_t bytes, bool counted,
                                   uint64_t ticks) noexcept;
 
-/// Takes off the calls that were left by longjmp or an exception, seen from `frame`: sets
-/// span_depth to the number of those that still run and clears the slots of the others. Each of
-/// these gets a record of no length, now, with kFailed, unless it may go on on another stack.
+/// Takes off the calls that longjmp or an exception left, seen from `frame`. Each gets a record of
+/// no length, now, with kFailed, unless it may go on on another stack; span_depth counts the rest.
+/// Thread: owner.   Signal: safe.
 AON_EXPORT void aon_writer_unwind_spans(Writer* w, const char* frame) noexcept;
 
 /// begin_call() inside another call, or after one that was left by longjmp, or with counters, which
@@ -152,8 +152,8 @@ AON_EXPORT uint64_t aon_writer_begin_nested(Writer* w, uint64_t mark,
 /// Thread: owner.   Signal: safe.   Cost: one syscall (sigaltstack).
 AON_EXPORT bool aon_writer_put_nested(Writer* w, const char* frame, const Record* record) noexcept;
 
-/// finish_call() of a nested or very long call, or one with counters: adds kInsideSpan, the wide
-/// duration, a record of the counters before it.
+/// finish_call() of a nested (kInsideSpan) or very long call, or with a record of counters before.
+/// Thread: owner.   Signal: safe.
 AON_EXPORT void aon_writer_finish_slow(Writer* w, uint32_t depth, Record* record, uint32_t words,
                                        uint64_t duration) noexcept;
 
@@ -161,11 +161,11 @@ AON_EXPORT void aon_writer_finish_slow(Writer* w, uint32_t depth, Record* record
 /// Thread: owner.   Signal: safe.
 AON_EXPORT bool aon_writer_put(Writer* w, const Record* record) noexcept;
 
-/// Attaches if needed, defines the region of `site` at its first call, stores the default mode, and
-/// returns the mode (kModeOff when nothing is recorded). Load writer() again afterwards.
+/// Attaches, defines the region of `site`, gives its mode (kModeOff: none). Load writer() again.
+/// Thread: any; takes the process's definition lock.   Signal: no.
 AON_EXPORT uint32_t aon_site_first_call(const Site* site) noexcept;
 
-/// Gives the slot of `w` a chunk of counters. False: pool full; the call is counted as refused.
+/// Gives `w` a chunk of counters. False: none left, counted.   Thread: owner.   Signal: no.
 AON_EXPORT bool aon_writer_add_counters(Writer* w) noexcept;
 
 /// Writes a definition (definition.h): `payload` then `text`, the NUL-terminated strings.
@@ -179,8 +179,8 @@ AON_EXPORT bool aon_define(uint32_t type, const void* payload, uint32_t payload_
 /// Thread: any; may lock.   Signal: no.
 AON_EXPORT uint32_t aon_intern_region(const char* name, uint8_t role, uint8_t paradigm) noexcept;
 
-/// Pauses or resumes all call sites of the process (kModePaused) and sets RingHeader::paused, which
-/// annotations heed.
+/// Pauses or resumes all call sites (kModePaused), and annotations (RingHeader::paused).
+/// Thread: any.   Signal: no.
 AON_EXPORT void aon_set_paused(bool paused) noexcept;
 }
 

@@ -1,4 +1,4 @@
-// Two ranks: what MPI-4 adds, in an order that mpi4_test.py knows; tag t is form t, the message has
+// Two ranks: what MPI-4 adds, in an order that mpi_test.py knows; tag t is form t, the message has
 // t doubles. `mpi4 CASE`
 #include "tests/e2e/mpi/programs/check.h"
 
