@@ -1,6 +1,6 @@
 """Texts: every header opens with a paragraph, every script says what it does, nothing in the tree
-names the place it was written at, no line passes 100 columns, and an integer does not hide its unit
-behind `size`, `time` or `len`."""
+names the place it was written at, no line passes 100 columns, an integer does not hide its unit
+behind `size`, `time` or `len`, and the name of a test reads as a sentence."""
 import re
 
 from common import ROOT, Finding, blank_comments, is_script, project_paths
@@ -24,6 +24,7 @@ _BARE_NAME = re.compile(
     r"\b(?:u?int(?:8|16|32|64)?_t|size_t|int|unsigned|long)"
     r"\s+(size|time|len|length|timeout)\s*[;,)={]"
 )
+_CAMEL_TEST = re.compile(r"^(?:TYPED_)?TEST(?:_[FP])?\(\s*\w+,\s*([A-Z]\w*)\s*\)", re.M)
 
 
 def _header_comment(source):
@@ -53,9 +54,16 @@ def _long_lines(source):
             )
 
 
+def _test_names(source):
+    for match in _CAMEL_TEST.finditer(source.text):
+        line = source.text.count("\n", 0, match.start()) + 1
+        yield Finding(source.path, line, f"{match.group(1)}: a test's name is snake_case")
+
+
 def check(sources, exceptions):
     for source in sources:
         yield from _long_lines(source)
+        yield from _test_names(source)
         finding = None
         if source.suffix == ".h":
             finding = _header_comment(source)

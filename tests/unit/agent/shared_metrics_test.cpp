@@ -75,7 +75,7 @@ aon_core_api table() {
   return api;
 }
 
-TEST(SharedMetrics, CountsBeginAtZeroAndTheEndIsTold) {
+TEST(SharedMetrics, counts_begin_at_zero_and_the_end_is_told) {
   std::string name = testing::TempDir() + "sharedXXXXXX";
   const std::string folder = ::mkdtemp(name.data());
   auto created = service::Publisher::create();

@@ -30,7 +30,7 @@ class HomeTest : public testing::Test {
   std::string home_;
 };
 
-TEST(AccountTest, IsFoundByItsNumber) {
+TEST(AccountTest, is_found_by_its_number) {
   const std::string lines = "root:x:0:0::/root:/bin/sh\nann:x:1:1::/users/ann:/bin/sh\n";
   ASSERT_TRUE(find_account(lines, 1));
   EXPECT_EQ(find_account(lines, 1)->name, "ann");
@@ -41,18 +41,18 @@ TEST(AccountTest, IsFoundByItsNumber) {
   EXPECT_EQ(find_account("short:x:1", 1)->home, "");
 }
 
-TEST(AccountTest, IsAskedFor) {
+TEST(AccountTest, is_asked_for) {
   const Result<Account> found = ask("echo '" + line("/somewhere") + "'");
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_EQ(found->name, "me");
   EXPECT_EQ(found->home, "/somewhere");
 }
 
-TEST(AccountTest, ThatDoesNotExistIsNoFailure) {
+TEST(AccountTest, that_does_not_exist_is_no_failure) {
   EXPECT_EQ(ask("exit 2").error().code, Code::kNotFound);
 }
 
-TEST(AccountTest, ThatNobodyCanTellIsNotKnown) {
+TEST(AccountTest, that_nobody_can_tell_is_not_known) {
   EXPECT_EQ(ask("exit 1").error().code, Code::kUnavailable);
   EXPECT_EQ(ask("echo nonsense").error().code, Code::kUnavailable);
   EXPECT_EQ(ask("yes").error().code, Code::kUnavailable);
@@ -60,7 +60,7 @@ TEST(AccountTest, ThatNobodyCanTellIsNotKnown) {
   EXPECT_EQ(ask_account(none, 1000).error().code, Code::kUnavailable);
 }
 
-TEST(AccountTest, IsNotWaitedForForEver) {
+TEST(AccountTest, is_not_waited_for_for_ever) {
   const time_t begin_s = time(nullptr);
   const Result<Account> found = ask("echo begin; exec sleep 100", 50);
   EXPECT_EQ(found.error().code, Code::kUnavailable);
@@ -68,18 +68,18 @@ TEST(AccountTest, IsNotWaitedForForEver) {
   EXPECT_LT(time(nullptr) - begin_s, 50);
 }
 
-TEST(AccountTest, IsKnownAlsoFromOneThatSaysItAndDoesNotEnd) {
+TEST(AccountTest, is_known_also_from_one_that_says_it_and_does_not_end) {
   const Result<Account> found = ask("echo '" + line("/there") + "'; exec sleep 100 >&-", 300);
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_EQ(found->home, "/there");
 }
 
-TEST_F(HomeTest, IsThatOfTheEnvironmentWhereItSaysOne) {
+TEST_F(HomeTest, is_that_of_the_environment_where_it_says_one) {
   setenv("HOME", "/by/environment", 1);
   EXPECT_EQ(*home_folder(), "/by/environment");
 }
 
-TEST_F(HomeTest, IsThatOfTheAccountElse) {
+TEST_F(HomeTest, is_that_of_the_account_else) {
   const Result<Account>& mine = account();
   if (!mine) GTEST_SKIP() << mine.error().message;
   for (const char* odd : {"", "relative"}) {

@@ -23,14 +23,14 @@ class AvoidListTest : public testing::Test {
   std::string path_;
 };
 
-TEST_F(AvoidListTest, MissingIsEmpty) {
+TEST_F(AvoidListTest, missing_is_empty) {
   const AvoidList list(path_);
   ASSERT_TRUE(list.read());
   EXPECT_TRUE(list.read()->empty());
   EXPECT_FALSE(list.holds("/bin/app"));
 }
 
-TEST_F(AvoidListTest, AddedOnceAndRemoved) {
+TEST_F(AvoidListTest, added_once_and_removed) {
   AvoidList list(path_);
   ASSERT_TRUE(list.add("/opt/my app", "libaon.so+0x12"));
   ASSERT_TRUE(list.add("/opt/my app", "libaon.so+0x34"));
@@ -48,7 +48,7 @@ TEST_F(AvoidListTest, AddedOnceAndRemoved) {
   EXPECT_EQ(list.remove("/opt/my app").error().code, Code::kNotFound);
 }
 
-TEST_F(AvoidListTest, AnotherVersionTriesAgain) {
+TEST_F(AvoidListTest, another_version_tries_again) {
   AvoidList list(path_);
   ASSERT_TRUE(list.add("/bin/app", "libaon.so"));
   std::ofstream(path_) << "0.0.0\t2020-01-01\tlibaon.so+0x1\t/bin/app\n";
@@ -58,7 +58,7 @@ TEST_F(AvoidListTest, AnotherVersionTriesAgain) {
   EXPECT_TRUE(list.holds("/bin/app"));
 }
 
-TEST_F(AvoidListTest, NotAListOfOurs) {
+TEST_F(AvoidListTest, not_a_list_of_ours) {
   AvoidList list(path_);
   ASSERT_TRUE(list.add("/bin/app", "libaon.so"));
   std::ofstream(path_, std::ios::app) << "\n\t\t\t\nnonsense\n1\t2\t3\n";
@@ -69,7 +69,7 @@ TEST_F(AvoidListTest, NotAListOfOurs) {
   EXPECT_FALSE(list.add("/bin/other", "libaon.so"));
 }
 
-TEST_F(AvoidListTest, LinkIsNotFollowed) {
+TEST_F(AvoidListTest, link_is_not_followed) {
   AvoidList list(path_);
   ASSERT_TRUE(list.add("/bin/app", "libaon.so"));
   std::filesystem::rename(path_, folder_ + "/real");
@@ -77,13 +77,13 @@ TEST_F(AvoidListTest, LinkIsNotFollowed) {
   EXPECT_FALSE(list.holds("/bin/app"));
 }
 
-TEST_F(AvoidListTest, NamesThatCannotStandInAList) {
+TEST_F(AvoidListTest, names_that_cannot_stand_in_a_list) {
   AvoidList list(path_);
   for (const char* name : {"", "/bin/a\tb", "/bin/a\nb"})
     EXPECT_EQ(list.add(name, "libaon.so").error().code, Code::kInvalid);
 }
 
-TEST_F(AvoidListTest, NoHome) {
+TEST_F(AvoidListTest, no_home) {
   AvoidList list("");
   EXPECT_TRUE(list.read()->empty());
   EXPECT_EQ(list.add("/bin/app", "libaon.so").error().code, Code::kUnavailable);

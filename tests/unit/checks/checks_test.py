@@ -104,6 +104,11 @@ class Texts(unittest.TestCase):
         self.assertTrue(messages(texts, "core/a.h", "/// A.\nvoid f(uint64_t size);\n"))
         self.assertFalse(messages(texts, "core/a.h", "/// A.\nvoid f(uint64_t size_bytes);\n"))
 
+    def test_a_test_has_a_name_that_reads_as_a_sentence(self):
+        for macro in ("TEST", "TEST_F", "TEST_P", "TYPED_TEST"):
+            self.assertTrue(messages(texts, "tests/a.cpp", f"{macro}(Ring, IsEmpty) {{\n"))
+            self.assertFalse(messages(texts, "tests/a.cpp", f"{macro}(Ring, is_of_MPI) {{\n"))
+
     def test_comments_and_strings_are_not_code(self):
         blanked = blank_comments('a("{ // no"); // { \n/* { */ R"(})" \'{\' 1\'000\n')
         self.assertNotIn("{", blanked)

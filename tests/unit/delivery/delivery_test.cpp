@@ -166,7 +166,7 @@ class Delivery : public testing::Test {
   std::thread thread_;
 };
 
-TEST_F(Delivery, BringsClosedSegmentsEarlyAndTheRestAtTheEnd) {
+TEST_F(Delivery, brings_closed_segments_early_and_the_rest_at_the_end) {
   const std::string large(3u << 20, 'x');
   write(there_ / "p0.0.aon", large);
   write(there_ / "p0.1.aon", "begun");
@@ -199,7 +199,7 @@ TEST_F(Delivery, BringsClosedSegmentsEarlyAndTheRestAtTheEnd) {
   EXPECT_EQ(place, "n1:" + job_.string());
 }
 
-TEST_F(Delivery, TellsWhenAllIsThereWhereNobodyMakesAnArchive) {
+TEST_F(Delivery, tells_when_all_is_there_where_nobody_makes_an_archive) {
   stop_receiver();
   start_receiver(false);
   write(there_ / "definitions.aon", "all");
@@ -213,7 +213,7 @@ TEST_F(Delivery, TellsWhenAllIsThereWhereNobodyMakesAnArchive) {
   EXPECT_TRUE(is_there("definitions.aon", "all"));
 }
 
-TEST_F(Delivery, SegmentsThatWentAreGoneThereToo) {
+TEST_F(Delivery, segments_that_went_are_gone_there_too) {
   write(there_ / "p0.0.aon", "old");
   write(there_ / "p0.1.aon", "new");
   Courier courier(sender());
@@ -226,7 +226,7 @@ TEST_F(Delivery, SegmentsThatWentAreGoneThereToo) {
   EXPECT_TRUE(fs::exists(arrived("p0.1.aon")));
 }
 
-TEST_F(Delivery, TheSameAgentMayComeAgain) {
+TEST_F(Delivery, the_same_agent_may_come_again) {
   write(there_ / "p0.0.aon", "first");
   write(there_ / "p0.1.aon", "second");
   {
@@ -244,7 +244,7 @@ TEST_F(Delivery, TheSameAgentMayComeAgain) {
   EXPECT_TRUE(is_there("p0.1.aon", "second"));
 }
 
-TEST_F(Delivery, ALaterAgentOfTheNodeHasAFolderOfItsOwn) {
+TEST_F(Delivery, a_later_agent_of_the_node_has_a_folder_of_its_own) {
   write(there_ / "definitions.aon", "of the first");
   Courier first(sender());
   ASSERT_TRUE(first.connect(address_));
@@ -263,7 +263,7 @@ TEST_F(Delivery, ALaterAgentOfTheNodeHasAFolderOfItsOwn) {
   EXPECT_EQ(read(job_ / "spool" / "n2~2" / "definitions.aon"), "of the second");
 }
 
-TEST_F(Delivery, TwoAgentsOfANodeAtATimeAreOneTooMany) {
+TEST_F(Delivery, two_agents_of_a_node_at_a_time_are_one_too_many) {
   Courier first(sender());
   ASSERT_TRUE(first.connect(address_));
   ASSERT_TRUE(is_marked(Presence::kLive));
@@ -275,7 +275,7 @@ TEST_F(Delivery, TwoAgentsOfANodeAtATimeAreOneTooMany) {
   EXPECT_TRUE(first.beat());
 }
 
-TEST_F(Delivery, ALaunchOfAnotherSizeIsAnotherOne) {
+TEST_F(Delivery, a_launch_of_another_size_is_another_one) {
   Sender other = sender();
   other.world_size = 16;
   Courier courier(other);
@@ -284,7 +284,7 @@ TEST_F(Delivery, ALaunchOfAnotherSizeIsAnotherOne) {
   EXPECT_FALSE(fs::exists(job_ / "spool" / "n2"));
 }
 
-TEST_F(Delivery, WhatWasCleanedAwayBeforeAnArchiveHadItIsNotConfirmed) {
+TEST_F(Delivery, what_was_cleaned_away_before_an_archive_had_it_is_not_confirmed) {
   write(there_ / "definitions.aon", "all");
   Courier courier(sender());
   ASSERT_TRUE(courier.connect(address_));
@@ -295,7 +295,7 @@ TEST_F(Delivery, WhatWasCleanedAwayBeforeAnArchiveHadItIsNotConfirmed) {
   EXPECT_EQ(read(there_ / "definitions.aon"), "all");
 }
 
-TEST_F(Delivery, OnlyWhatWasSentIsRemoved) {
+TEST_F(Delivery, only_what_was_sent_is_removed) {
   write(there_ / "p0.0.aon", "closed");
   write(there_ / "p0.1.aon", "last");
   write(there_ / "definitions.aon", "all");
@@ -311,7 +311,7 @@ TEST_F(Delivery, OnlyWhatWasSentIsRemoved) {
   EXPECT_TRUE(fs::exists(there_ / "p1.0.aon"));
 }
 
-TEST_F(Delivery, RingsOfLiveProcessesStay) {
+TEST_F(Delivery, rings_of_live_processes_stay) {
   const std::string live = "fallback-" + std::to_string(getpid()) + "-" +
                            std::to_string(process_start_time_ticks(getpid())) + ".ring";
   write(there_ / live, "still written");
@@ -326,7 +326,7 @@ TEST_F(Delivery, RingsOfLiveProcessesStay) {
   EXPECT_TRUE(fs::exists(there_ / live));
 }
 
-TEST_F(Delivery, NobodyBringsTheReceiversOwnNode) {
+TEST_F(Delivery, nobody_brings_the_receivers_own_node) {
   fs::create_directories(job_ / "spool" / "n1");
   write(job_ / "spool" / "n1" / "definitions.aon", "own");
   Courier courier(sender("n1"));
@@ -335,7 +335,7 @@ TEST_F(Delivery, NobodyBringsTheReceiversOwnNode) {
   EXPECT_EQ(read(job_ / "spool" / "n1" / "definitions.aon"), "own");
 }
 
-TEST_F(Delivery, StrangersTakeNoPlaceFromCouriers) {
+TEST_F(Delivery, strangers_take_no_place_from_couriers) {
   std::vector<UniqueFd> strangers;
   for (size_t i = 0; i < 3 * cluster::kMaxNewcomers; ++i) {
     auto fd = cluster::connect_to(address_.endpoints[0], 1000);
@@ -346,7 +346,7 @@ TEST_F(Delivery, StrangersTakeNoPlaceFromCouriers) {
   EXPECT_TRUE(is_marked(Presence::kLive));
 }
 
-TEST_F(Delivery, WithoutTheTokenNothingIsTaken) {
+TEST_F(Delivery, without_the_token_nothing_is_taken) {
   cluster::AgentAddress wrong = address_;
   wrong.token[0] ^= 1;
   Courier courier(sender());
@@ -354,7 +354,7 @@ TEST_F(Delivery, WithoutTheTokenNothingIsTaken) {
   EXPECT_FALSE(fs::exists(job_ / "spool" / "n2"));
 }
 
-TEST_F(Delivery, NamesThatAreNoneOfASpoolEndTheConnection) {
+TEST_F(Delivery, names_that_are_none_of_a_spool_end_the_connection) {
   for (const char* name :
        {"../../aon.json", "/tmp/aon-planted", "aon.json", ".p0.0.aon.part", ""}) {
     const UniqueFd fd = offer_by_hand();
@@ -365,7 +365,7 @@ TEST_F(Delivery, NamesThatAreNoneOfASpoolEndTheConnection) {
   EXPECT_TRUE(fs::is_empty(job_ / "spool" / "n2"));
 }
 
-TEST_F(Delivery, NumbersThatCannotBeEndTheConnection) {
+TEST_F(Delivery, numbers_that_cannot_be_end_the_connection) {
   std::vector<cluster::Part> parts(6, part("p0.0.aon", "text"));
   parts[0].total_bytes = kNodeBytes + 1;
   parts[1].offset = UINT64_MAX;
@@ -384,7 +384,7 @@ TEST_F(Delivery, NumbersThatCannotBeEndTheConnection) {
   EXPECT_FALSE(fs::exists(arrived("p0.0.aon")));
 }
 
-TEST_F(Delivery, ANodeBringsNoMoreThanDiskAllows) {
+TEST_F(Delivery, a_node_brings_no_more_than_disk_allows) {
   write(there_ / "p0.0.aon", std::string(3u << 20, 'a'));
   write(there_ / "p0.1.aon", std::string(3u << 20, 'b'));
   Courier courier(sender());
@@ -394,7 +394,7 @@ TEST_F(Delivery, ANodeBringsNoMoreThanDiskAllows) {
   EXPECT_FALSE(fs::exists(arrived("p0.1.aon")));
 }
 
-TEST_F(Delivery, APlantedLinkIsNotFollowed) {
+TEST_F(Delivery, a_planted_link_is_not_followed) {
   fs::create_directories(root_ / "elsewhere");
   fs::create_directory_symlink(root_ / "elsewhere", job_ / "spool" / "n2");
   write(there_ / "definitions.aon", "all");
@@ -405,7 +405,7 @@ TEST_F(Delivery, APlantedLinkIsNotFollowed) {
   EXPECT_TRUE(fs::is_empty(root_ / "elsewhere"));
 }
 
-TEST_F(Delivery, WordsOutOfOrderEndTheConnection) {
+TEST_F(Delivery, words_out_of_order_end_the_connection) {
   const UniqueFd early = connect_by_hand("n2");
   ASSERT_TRUE(say(early, make_frame<cluster::Complete>()));
   EXPECT_TRUE(is_dropped(early)) << "no offer";
@@ -416,7 +416,7 @@ TEST_F(Delivery, WordsOutOfOrderEndTheConnection) {
   EXPECT_TRUE(is_dropped(late)) << "complete already";
 }
 
-TEST_F(Delivery, AReceiverThatGoesIsAnErrorAndTheSpoolStays) {
+TEST_F(Delivery, a_receiver_that_goes_is_an_error_and_the_spool_stays) {
   write(there_ / "definitions.aon", "all");
   Courier courier(sender());
   ASSERT_TRUE(courier.connect(address_));
@@ -428,7 +428,7 @@ TEST_F(Delivery, AReceiverThatGoesIsAnErrorAndTheSpoolStays) {
   start_receiver(true);
 }
 
-TEST_F(Delivery, ACourierThatGoesIsNoLongerKeptAlive) {
+TEST_F(Delivery, a_courier_that_goes_is_no_longer_kept_alive) {
   const fs::path lease = cluster::agent_lease(job_.string(), "n2");
   UniqueFd fd = offer_by_hand();
   ASSERT_TRUE(is_marked(Presence::kLive));

@@ -7,7 +7,7 @@
 namespace aon::delivery {
 namespace {
 
-TEST(DeliveryNames, FilesOfASpoolOnly) {
+TEST(DeliveryNames, files_of_a_spool_only) {
   for (const char* name : {"definitions.aon", "topology.xml", "p0.0.aon", "p12.345.aon",
                            "p3.t7.1.aon", "node.0.aon", "fallback-123-456789.ring"})
     EXPECT_TRUE(is_file_name(name)) << name;
@@ -19,7 +19,7 @@ TEST(DeliveryNames, FilesOfASpoolOnly) {
   EXPECT_FALSE(is_file_name(std::string("fallback-") + std::string(80, '1') + ".ring"));
 }
 
-TEST(DeliveryNames, FoldersOfNodesOnly) {
+TEST(DeliveryNames, folders_of_nodes_only) {
   for (const char* name : {"n1", "node-17.cluster.example", "login_2"})
     EXPECT_TRUE(is_node_name(name)) << name;
   for (const char* name : {"", ".", "..", ".hidden", "a/b", "n1~fallback", "a b", "a\nb"})

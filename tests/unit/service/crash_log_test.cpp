@@ -14,7 +14,7 @@ constexpr char kSegfault[] =
     "in "
     "libaon-mpi.so[1a2b,7f63d05e000+1000] likely on CPU 0 (core 0, socket 0)";
 
-TEST(CrashLog, LinesOfTheKernel) {
+TEST(CrashLog, lines_of_the_kernel) {
   const auto crash = crash_in(kSegfault);
   ASSERT_TRUE(crash);
   EXPECT_EQ(crash->tid, 4711);
@@ -31,7 +31,7 @@ TEST(CrashLog, LinesOfTheKernel) {
   EXPECT_EQ(place_text(old_kernel->place), "libaon.so+0x0");
 }
 
-TEST(CrashLog, LinesAboutOthers) {
+TEST(CrashLog, lines_about_others) {
   for (const char* line :
        {"", "in", " in libaon.so[", "eth0: link is up in libaon.so[1,2+3]",
         "app[4711]: segfault at 8 ip 7f sp 7f error 4 in libc.so.6[1a2b,7f+1000]",
@@ -41,12 +41,12 @@ TEST(CrashLog, LinesAboutOthers) {
     EXPECT_FALSE(crash_in(line)) << line;
 }
 
-TEST(CrashLog, PlacesThatCannotBe) {
+TEST(CrashLog, places_that_cannot_be) {
   for (const uint32_t place : {0u, 7u, 0x60000001u, 0xffffffffu}) EXPECT_EQ(place_text(place), "");
 }
 
 /// A name of a program is at most 15 characters of anything.
-TEST(CrashLog, NameOfAProgramCannotAccuse) {
+TEST(CrashLog, name_of_a_program_cannot_accuse) {
   // A file that is mapped: its name is behind " in ".
   EXPECT_FALSE(crash_in("a[9]: segfault at 8 ip 7f sp 7f error 4 in x[77] in libaon.so[1,2+3]"));
   EXPECT_FALSE(crash_in("a[9]: segfault at 8 ip 7f sp 7f error 4 in x in libaon.so[1,2+3]"));
@@ -62,7 +62,7 @@ TEST(CrashLog, NameOfAProgramCannotAccuse) {
   EXPECT_EQ(crash->tid, 9);
 }
 
-TEST(CrashLog, ReadsWhatCameSince) {
+TEST(CrashLog, reads_what_came_since) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
   CrashLog log{UniqueFd(ends[0])};
@@ -74,7 +74,7 @@ TEST(CrashLog, ReadsWhatCameSince) {
   EXPECT_TRUE(log.read().empty());
 }
 
-TEST(HiddenProcesses, AreThoseOfTheProcOnTop) {
+TEST(HiddenProcesses, are_those_of_the_proc_on_top) {
   const std::string open = "22 1 0:20 / /proc rw,nosuid shared:5 - proc proc rw\n";
   const std::string hidden = "23 22 0:21 / /proc rw - proc proc rw,gid=5,hidepid=invisible\n";
   EXPECT_FALSE(processes_are_hidden(open));

@@ -137,7 +137,7 @@ class PageTest : public testing::Test {
   int stop_[2];
 };
 
-TEST_F(PageTest, ReadsWhatProvidersSay) {
+TEST_F(PageTest, reads_what_providers_say) {
   serve();
   const auto page = reader();
   ASSERT_TRUE(page);
@@ -165,7 +165,7 @@ TEST_F(PageTest, ReadsWhatProvidersSay) {
   EXPECT_EQ(sample->running_ns, 5u);
 }
 
-TEST_F(PageTest, SeriesThatComeLater) {
+TEST_F(PageTest, series_that_come_later) {
   serve();
   const auto page = reader();
   ASSERT_TRUE(page);
@@ -179,7 +179,7 @@ TEST_F(PageTest, SeriesThatComeLater) {
   EXPECT_EQ(later[0].mode, static_cast<uint32_t>(AON_METRIC_ABSOLUTE));
 }
 
-TEST_F(PageTest, ReadsOnlyWhileSomebodyIsThere) {
+TEST_F(PageTest, reads_only_while_somebody_is_there) {
   serve();
   reader();
   reader();  // the first has gone: what it counted from is not what this one does
@@ -188,7 +188,7 @@ TEST_F(PageTest, ReadsOnlyWhileSomebodyIsThere) {
   EXPECT_GE(g_fake.ticks, 1);
 }
 
-TEST_F(PageTest, EndOfTheServiceIsSeen) {
+TEST_F(PageTest, end_of_the_service_is_seen) {
   serve();
   const auto page = reader();
   ASSERT_TRUE(page);
@@ -199,7 +199,7 @@ TEST_F(PageTest, EndOfTheServiceIsSeen) {
 }
 
 /// One user cannot take all places, nor keep the service awake.
-TEST_F(PageTest, ManyReadersOfOneUser) {
+TEST_F(PageTest, many_readers_of_one_user) {
   serve();
   std::vector<std::unique_ptr<PageReader>> readers;
   for (size_t i = 0; i < kMaxReadersOfUser; ++i) readers.push_back(reader());
@@ -209,7 +209,7 @@ TEST_F(PageTest, ManyReadersOfOneUser) {
   }
 }
 
-TEST_F(PageTest, FolderThatOthersMayWriteTo) {
+TEST_F(PageTest, folder_that_others_may_write_to) {
   ASSERT_EQ(::mkdir((folder_ + "/run").c_str(), 0777), 0);
   ASSERT_EQ(::chmod((folder_ + "/run").c_str(), 0777), 0);
   const auto listener = listen_at(path_);
@@ -217,7 +217,7 @@ TEST_F(PageTest, FolderThatOthersMayWriteTo) {
   EXPECT_EQ(listener.error().code, Code::kUnavailable);
 }
 
-TEST_F(PageTest, NobodyElseCanWrite) {
+TEST_F(PageTest, nobody_else_can_write) {
   void* memory =
       ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, publisher_->page_fd(), 0);
   EXPECT_EQ(memory, MAP_FAILED);
@@ -225,7 +225,7 @@ TEST_F(PageTest, NobodyElseCanWrite) {
 }
 
 /// A memory file has all permissions of a file: whoever has it can open it again to write.
-TEST_F(PageTest, NobodyElseCanWriteWhoOpensItAgain) {
+TEST_F(PageTest, nobody_else_can_write_who_opens_it_again) {
   const std::string name = "/proc/self/fd/" + std::to_string(publisher_->page_fd());
   const UniqueFd again(::open(name.c_str(), O_RDWR | O_CLOEXEC));
   ASSERT_TRUE(again);
@@ -240,7 +240,7 @@ TEST_F(PageTest, NobodyElseCanWriteWhoOpensItAgain) {
   ::munmap(memory, sizeof(Page));
 }
 
-TEST_F(PageTest, SecondServiceIsRefused) {
+TEST_F(PageTest, second_service_is_refused) {
   serve();
   const auto second = listen_at(path_);
   ASSERT_FALSE(second);
@@ -249,12 +249,12 @@ TEST_F(PageTest, SecondServiceIsRefused) {
   EXPECT_TRUE(listen_at(path_));  // the socket that was left is replaced
 }
 
-TEST_F(PageTest, NoService) {
+TEST_F(PageTest, no_service) {
   EXPECT_EQ(PageReader::connect(path_).error().code, Code::kNotFound);
   EXPECT_EQ(PageReader::connect("").error().code, Code::kUnavailable);
 }
 
-TEST_F(PageTest, SocketThatOthersMayHavePut) {
+TEST_F(PageTest, socket_that_others_may_have_put) {
   serve();
   ASSERT_EQ(::chmod((folder_ + "/run").c_str(), 0777), 0);
   EXPECT_EQ(PageReader::connect(path_).error().code, Code::kUnavailable);
@@ -288,7 +288,7 @@ class Impostor {
   std::thread thread_;
 };
 
-TEST_F(PageTest, PageThatCouldShrinkOrIsAnother) {
+TEST_F(PageTest, page_that_could_shrink_or_is_another) {
   const UniqueFd unsealed(::memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(::ftruncate(unsealed.get(), sizeof(Page)), 0);
   const PageHello right{kPageMagic, kPageVersion, sizeof(Page)};
@@ -301,7 +301,7 @@ TEST_F(PageTest, PageThatCouldShrinkOrIsAnother) {
   EXPECT_EQ(PageReader::connect(path_).error().code, Code::kUnavailable);
 }
 
-TEST_F(PageTest, CrashesComeOnce) {
+TEST_F(PageTest, crashes_come_once) {
   publisher_->add_crash(1, 0x10000001);
   serve();
   const auto page = reader();
@@ -318,7 +318,7 @@ TEST_F(PageTest, CrashesComeOnce) {
   EXPECT_EQ(page->crashes().size(), kCrashCount);  // the newest
 }
 
-TEST_F(PageTest, LinesOfTheLogBecomeCrashes) {
+TEST_F(PageTest, lines_of_the_log_become_crashes) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
   serve(CrashLog{UniqueFd(ends[0])});
