@@ -67,12 +67,6 @@ bool Encoder::wants_flush() const noexcept {
   return taken > std::min(staging_->capacity_bytes() / 4, settings_.limits.segment_bytes * 4);
 }
 
-bool Encoder::all_finished() const noexcept {
-  const uint32_t count =
-      state_->header().process_count.load(std::memory_order_acquire);  // pairs with agent:cells
-  return finished_count_ == count;
-}
-
 StreamLog& Encoder::stream(uint32_t cell_index) {
   const auto it = streams_.find(cell_index);
   if (it != streams_.end()) return it->second;
@@ -342,7 +336,6 @@ void Encoder::forget(const std::vector<uint32_t>& ended) {
                        agent_cells_.lower_bound({process + 1, 0}));
     segments_.close_process(process);
     activity_->forget(process);
-    ++finished_count_;
     cell.phase.store(static_cast<uint32_t>(ProcessPhase::kFinished),
                      std::memory_order_release);  // pairs with agent:phase
   }

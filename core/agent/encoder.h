@@ -87,8 +87,6 @@ class Encoder {
   uint64_t disk_bytes() const noexcept { return disk_bytes_.load(std::memory_order_relaxed); }
   /// errno of the last failed write, 0 when the last flush succeeded.
   int disk_error() const noexcept { return disk_error_.load(std::memory_order_relaxed); }
-  /// Encode thread: every process that was seen is kFinished in the spool.
-  bool all_finished() const noexcept;
 
  private:
   using SegmentList = std::map<uint32_t, std::vector<spool::SegmentName>>;
@@ -147,7 +145,6 @@ class Encoder {
   Progress progress_{};
   uint64_t read_ = 0;          ///< staging offset up to which entries were consumed
   uint64_t samples_read_ = 0;  ///< the same of samples
-  uint32_t finished_count_ = 0;
   bool is_room_told_ = false;  ///< that the disk is nearly full
 
   // Shared.

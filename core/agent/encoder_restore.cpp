@@ -119,10 +119,8 @@ Status Encoder::restore() {
   const uint32_t count = state_->header().process_count.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < count; ++i) {
     ProcessCell& cell = state_->process(i);
-    if (cell.written.at(commit) == static_cast<uint32_t>(ProcessPhase::kFinished)) {
+    if (cell.written.at(commit) == static_cast<uint32_t>(ProcessPhase::kFinished))
       cell.phase.store(static_cast<uint32_t>(ProcessPhase::kFinished), std::memory_order_relaxed);
-      ++finished_count_;
-    }
     const PartialDefinition& partial = cell.partial.at(commit);
     if (partial.byte_count == 0) continue;
     assemblies_[cell.process] = {

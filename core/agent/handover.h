@@ -33,8 +33,6 @@ struct KeepMessage {
   int32_t pid;      ///< of a waiter: its child, 0 none
 };
 
-constexpr uint32_t kMaxKeptDescriptors = 3;
-
 /// One thing the keeper holds.
 struct Kept {
   KeepMessage message;

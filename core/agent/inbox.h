@@ -40,11 +40,6 @@ class Inbox {
     const auto* first = static_cast<const uint8_t*>(bytes);
     put({process, type, std::vector<uint8_t>(first, first + byte_count)});
   }
-  void define_text(uint32_t process, DefinitionType type, std::string_view text) {
-    std::vector<uint8_t> payload;
-    append(&payload, {text});
-    put({process, type, std::move(payload)});
-  }
   /// How many calls of a region a thread's slot has counted by now.
   void define_counts(const CountsDefinition& counts) {
     std::vector<uint8_t> payload(sizeof(counts));

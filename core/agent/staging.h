@@ -72,7 +72,6 @@ class Staging {
   const StagingEntry* entry(uint64_t offset) const noexcept {
     return reinterpret_cast<const StagingEntry*>(data_ + (offset & mask_));
   }
-  const uint8_t* bytes_at(uint64_t offset) const noexcept { return data_ + (offset & mask_); }
   /// The entry that ends at `head`; null when there never was one.
   const StagingEntry* last_entry(uint64_t head) const noexcept;
 

@@ -53,8 +53,7 @@ struct Tables {
   std::atomic<uint32_t> process;  ///< tag; 0: no init yet
   std::atomic<uint64_t> next_pair;
   std::atomic<uint64_t> too_old;  ///< ends of events whose pair was another's by then
-  uint64_t told_too_old;          ///< of these the ledger knows; under g_mutex, as the next two
-  uint64_t context_count;         ///< so far
+  uint64_t context_count;         ///< so far; under g_mutex, as the next one
   uint32_t place_count;           ///< of `contexts`
   Contexts contexts[kMaxContexts];
   Pair pairs[kPairs];

@@ -17,8 +17,6 @@
 
 namespace aon::nccl {
 
-constexpr int kVersionCount = 7;
-
 /// Bits of the activation mask, and types of events.
 enum Event : uint64_t {
   kGroup = 1,

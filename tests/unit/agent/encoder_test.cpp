@@ -402,9 +402,10 @@ TEST_F(EncoderTest, tells_the_end_of_a_process_once_its_records_are_written) {
   state_.process(0).exit_code = 3;
   end_process(0);
   encoder_->flush();
-  EXPECT_TRUE(encoder_->all_finished());
+  constexpr auto kFinished = static_cast<uint32_t>(ProcessPhase::kFinished);
+  EXPECT_EQ(state_.process(0).phase.load(), kFinished);
   restart();
-  EXPECT_TRUE(encoder_->all_finished());
+  EXPECT_EQ(state_.process(0).phase.load(), kFinished);
   const spool::Job job = read_job();
   ASSERT_TRUE(job.nodes[0].processes.at(0).exit.has_value());
   EXPECT_EQ(job.nodes[0].processes.at(0).exit->exit_code, 3);
