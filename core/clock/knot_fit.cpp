@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/median.h"
 #include "core/clock/cluster_clock.h"
 
 namespace aon::clock {
@@ -14,13 +15,6 @@ constexpr size_t kMostPairs = 64;
 constexpr double kUseful = 0.8;  ///< a window is one if others do not say this much more
 constexpr double kNothing = 1e300;
 constexpr double kMarginNs = 1e9;  ///< knots beyond the first and last event
-
-double middle_of(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 }  // namespace
 
@@ -38,7 +32,7 @@ KnotFit::KnotFit(std::vector<Mark> marks, uint64_t first_ns, uint64_t last_ns) {
   select();
   std::vector<double> slopes;
   for (size_t i = 1; i < points_.size(); ++i) slopes.push_back(slope(i - 1, i));
-  drift_ = middle_of(std::move(slopes));
+  drift_ = upper_median(std::move(slopes));
   drop_strays();
   find_bends();
   trim_ends();
@@ -134,7 +128,7 @@ void KnotFit::find_bends() {
     const double length_ns = b.at_ns - a.at_ns;
     wanders.push_back(8 * aside_ns / (length_ns * length_ns));
   }
-  wander_ = std::max(middle_of(std::move(wanders)), kLeastWander);
+  wander_ = std::max(upper_median(std::move(wanders)), kLeastWander);
 }
 
 /// Windows without a knot are off the line by no more than their spread.

@@ -4,6 +4,9 @@
 #include <cmath>
 #include <optional>
 #include <span>
+#include <utility>
+
+#include "core/base/median.h"
 
 namespace aon::clock {
 namespace {
@@ -126,12 +129,6 @@ double WindowFit::density(double low_ns, double high_ns) {
   return (lows_[2] + low_ns) + (highs_[2] - high_ns);
 }
 
-double middle_of(std::vector<double>* values) {
-  const auto middle = values->begin() + static_cast<ptrdiff_t>(values->size() / 2);
-  std::nth_element(values->begin(), middle, values->end());
-  return *middle;
-}
-
 /// The middle one of the slopes between neighbouring windows that are narrow, and how far it may be
 /// off.
 void find_drift(PingWindows* result) {
@@ -139,7 +136,7 @@ void find_drift(PingWindows* result) {
   for (const PingWindow& w : result->windows) widths.push_back(w.width_ns);
   result->drift_doubt = kUnknownDrift;
   if (widths.size() < 2) return;
-  const double limit_ns = middle_of(&widths) * kGoodWidth;
+  const double limit_ns = upper_median(std::move(widths)) * kGoodWidth;
   std::vector<double> slopes;
   std::vector<double> doubts;
   const PingWindow* last = nullptr;
@@ -153,8 +150,8 @@ void find_drift(PingWindows* result) {
     last = &w;
   }
   if (slopes.empty()) return;
-  result->drift = middle_of(&slopes);
-  result->drift_doubt = std::min(middle_of(&doubts), kUnknownDrift);
+  result->drift = upper_median(std::move(slopes));
+  result->drift_doubt = std::min(upper_median(std::move(doubts)), kUnknownDrift);
 }
 
 void fit_all(const std::vector<std::span<const Exchange>>& parts, double drift,

@@ -1,5 +1,7 @@
 #include "core/spool/stream_reader.h"
 
+#include <aon/lost_record.h>
+
 #include <algorithm>
 
 #include "core/spool/indexed_block.h"
@@ -8,21 +10,6 @@ namespace aon::spool {
 namespace {
 
 constexpr size_t kBatchRecords = 256;  ///< 32 KiB: stays in the first-level cache
-
-/// A kLost record of the reader's own, with a wide duration.
-Record lost_record(LossReason reason, uint64_t count, uint64_t start_ticks, uint64_t end_ticks) {
-  Record record{};
-  const uint64_t duration = end_ticks - start_ticks;
-  record.head.start_ticks = start_ticks;
-  record.head.duration_ticks = static_cast<uint32_t>(duration);
-  record.head.kind = RecordKind::kLost;
-  record.head.slot_count = 2;
-  record.head.flags = kWideDuration;
-  record.head.id = static_cast<uint32_t>(reason);
-  record.head.a64 = count;
-  record.words[3] = duration;
-  return record;
-}
 
 /// The records of one stream (slot and context), with a look at the next one.
 class ContextReader {

@@ -1,5 +1,7 @@
 #include "writers/assemble/event_pass.h"
 
+#include <aon/lost_record.h>
+
 #include <algorithm>
 
 #include "writers/assemble/nccl_record.h"
@@ -10,21 +12,10 @@ namespace {
 
 const std::unordered_map<uint32_t, uint32_t> kNoIds;
 
-/// kLost record for what only the agent's counters know, at the end of a stream: nothing says any
-/// more what regions are open.
-Record lost_record(LossReason reason, uint64_t count, uint64_t start_ticks, uint64_t end_ticks) {
-  Record record{};
-  const uint64_t duration = end_ticks > start_ticks ? end_ticks - start_ticks : 0;
-  record.head.start_ticks = start_ticks;
-  record.head.duration_ticks = static_cast<uint32_t>(duration);
-  record.head.kind = RecordKind::kLost;
-  record.head.slot_count = 2;
-  record.head.flags = kWideDuration;
-  record.head.id = static_cast<uint32_t>(reason);
-  record.head.a32 = pack_lost_regions(kAllRegions, 0);
-  record.head.a64 = count;
-  record.words[3] = duration;
-  return record;
+/// For what only the agent's counters know, at the end of a stream: nothing says any more what
+/// regions are open.
+Record lost_at_end(LossReason reason, uint64_t count, uint64_t start_ticks, uint64_t end_ticks) {
+  return lost_record(reason, count, start_ticks, end_ticks, pack_lost_regions(kAllRegions, 0));
 }
 
 }  // namespace
@@ -241,9 +232,9 @@ Status EventPass::add_tail(const spool::Process& process, uint16_t slot, Locatio
   const uint64_t end =
       std::max(last_refused, process.exit ? process.exit->end_ticks : index_->tick_range().second);
   if (refused > told) {
-    tail.push_back(lost_record(LossReason::kPoolFull, refused - told, first_refused, end));
+    tail.push_back(lost_at_end(LossReason::kPoolFull, refused - told, first_refused, end));
   }
-  if (cut != 0) tail.push_back(lost_record(LossReason::kStreamCut, cut, end, end));
+  if (cut != 0) tail.push_back(lost_at_end(LossReason::kStreamCut, cut, end, end));
   return order->add({.records = tail, .is_resync = false, .open = {}});
 }
 

@@ -64,6 +64,10 @@ std::string seconds_text(double value_s) {
   return fmt::format("{:.0f} us", value_s * 1e6);
 }
 
+std::string text_of_ns(uint64_t time_ns) {
+  return seconds_text(static_cast<double>(time_ns) / 1e9);
+}
+
 Status Findings::begin(const Model& model) {
   model_ = &model;
   const auto rank_count = std::count_if(model.groups.begin(), model.groups.end(),

@@ -33,6 +33,7 @@ constexpr size_t kMaxFindings = 3;
 
 /// "12 s", "1.5 s", "12 ms", "12 us".
 std::string seconds_text(double value_s);
+std::string text_of_ns(uint64_t time_ns);
 
 /// "came last to 9 of 10", "came last together with others to 9 of 10".
 std::string late_text(const Latecomer& late);

@@ -47,10 +47,6 @@ bool has_one_cpu(const spool::Process& process) {
          process.binding.find_first_not_of("0123456789") == std::string::npos;
 }
 
-std::string text_of_ns(uint64_t time_ns) {
-  return seconds_text(static_cast<double>(time_ns) * 1e-9);
-}
-
 /// Transfers stand under ncclSend, whichever end waited; those of a group wait at the same time.
 std::string operation_name(const GlobalRegion& region) {
   const bool is_transfer = region.role == RegionRole::kPointToPoint;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/base/median.h"
 #include "writers/ledger/findings.h"
 
 namespace aon::writers {
@@ -20,13 +21,6 @@ constexpr double kLeastLeftOutShare = 0.05;
 constexpr double kCauseShare = 0.5;  ///< of all waiting
 constexpr size_t kMaxNamed = 4;
 constexpr double kAbortWeight = 1e13;  ///< before all else: it ended the job
-
-/// The lower one of two: of two ranks the faster is what the other is compared with.
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 double share_of(uint64_t part, uint64_t all) {
   return static_cast<double>(part) / static_cast<double>(std::max<uint64_t>(all, 1));
@@ -159,7 +153,8 @@ void Findings::add_slow_rank(const WaitTimes& waits, std::vector<Finding>* findi
   }
   if (known.size() < 2) return;
   const auto slowest = std::max_element(own_s.begin(), own_s.end());
-  const double slowest_s = *slowest, middle_s = median(own_s);
+  // Of two ranks the faster is what the other is compared with.
+  const double slowest_s = *slowest, middle_s = lower_median(own_s);
   if (slowest_s < middle_s * kSlowRatio || slowest_s - middle_s < 1e-3) return;
   std::vector<size_t> alike;
   for (size_t i = 0; i < known.size(); ++i) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/base/median.h"
 #include "writers/ledger/findings.h"
 
 namespace aon::writers {
@@ -20,12 +21,6 @@ struct Uneven {
   double longest_s = 0;
   double others_s = 0;
 };
-
-double median_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 }  // namespace
 
@@ -48,7 +43,7 @@ void Findings::add_uneven_region(std::vector<Finding>* findings) const {
     for (const auto& time : times) {
       if (time.second != longest->second) others.push_back(time.first);
     }
-    const double others_s = median_of(std::move(others));
+    const double others_s = upper_median(std::move(others));
     const RankTime& rank = ranks_[longest->second];
     const double whole_s = static_cast<double>(rank.last_ns - rank.first_ns) * 1e-9;
     const double more_s = longest->first - others_s;

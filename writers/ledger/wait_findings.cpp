@@ -16,10 +16,6 @@ constexpr double kNsPerSecond = 1e9;
 constexpr double kLeastWaitShare = 0.01;
 constexpr double kMostLeftOutShare = 0.5;  ///< then it is told how little is known
 
-std::string text_of_ns(uint64_t time_ns) {
-  return seconds_text(static_cast<double>(time_ns) / kNsPerSecond);
-}
-
 std::string hole_text(Hole hole, uint64_t count) {
   const std::string processes = count == 1 ? "1 process " : grouped(count) + " processes ";
   switch (hole) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/digits.h"
+#include "core/base/median.h"
 #include "core/spool/same_machine.h"
 #include "writers/nccl/operations.h"
 #include "writers/waits/waits.h"
@@ -25,12 +26,6 @@ constexpr uint32_t kNotInArchive = UINT32_MAX;
 constexpr size_t kPieceParts = 1u << 14;  ///< that are handed over at a time
 constexpr double kMostUntimed = 0.1;      ///< share of parts; from there on it is told
 constexpr size_t kLeastLinks = 4;         ///< of one size, to say what is usual
-
-uint64_t median_of(std::vector<uint64_t> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 }  // namespace
 
@@ -435,7 +430,7 @@ void LatenessAnalysis::judge_links() {
     by_class[class_of(row)].push_back(static_cast<uint64_t>(mean_ns_of(row)));
   }
   std::map<LinkClass, uint64_t> medians;
-  for (auto& [link_class, times] : by_class) medians[link_class] = median_of(std::move(times));
+  for (auto& [link_class, times] : by_class) medians[link_class] = upper_median(std::move(times));
   for (auto& [key, row] : links_) {
     row.ratio = mean_ns_of(row) / std::max(static_cast<double>(medians[class_of(row)]), 1.0);
     summary_.links.push_back(row);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "core/base/median.h"
 #include "writers/steps/calls.h"
 
 namespace aon::writers::steps {
@@ -26,14 +27,6 @@ double wilson_low(double good, double all) {
   const double middle = share + kZ * kZ / (2 * all);
   const double spread = kZ * std::sqrt(share * (1 - share) / all + kZ * kZ / (4 * all * all));
   return (middle - spread) / (1 + kZ * kZ / all);
-}
-
-template <class T>
-T median(std::vector<T>* values) {
-  if (values->empty()) return T();
-  const auto middle = values->begin() + static_cast<std::ptrdiff_t>(values->size() / 2);
-  std::nth_element(values->begin(), middle, values->end());
-  return *middle;
 }
 
 using Positions = std::vector<uint32_t>;
@@ -94,7 +87,7 @@ class LoopFinder {
     if (places.size() <= kLeastSteps) return;
     std::vector<uint64_t> distances;
     for (size_t i = 1; i < places.size(); ++i) distances.push_back(places[i] - places[i - 1]);
-    const uint64_t limit = kGapFactor * median(&distances);
+    const uint64_t limit = kGapFactor * upper_median(distances);
     const auto is_near = [&](size_t i) { return places[i] - places[i - 1] <= limit; };
     const auto to = [&](size_t i) { return places.begin() + static_cast<std::ptrdiff_t>(i); };
     size_t first = 0;
@@ -250,7 +243,7 @@ class LoopFinder {
     for (const Interval& interval : *intervals) {
       if (interval.set == usual) calls.push_back(interval.calls);
     }
-    const uint64_t usual_calls = median(&calls);
+    const uint64_t usual_calls = upper_median(calls);
     std::vector<uint64_t> matched_ns;
     std::unordered_map<uint64_t, std::vector<uint64_t>> other_ns;  // by set
     double sum_ns = 0;
@@ -274,10 +267,10 @@ class LoopFinder {
     candidate.period_ns = sum_ns / all;
     candidate.matched = good / all;
     // Medians: a step that was held up by the system is as good as another.
-    const double good_ns = good * static_cast<double>(median(&matched_ns));
+    const double good_ns = good * static_cast<double>(upper_median(matched_ns));
     double rest_ns = 0;
     for (auto& [set, times_ns] : other_ns) {
-      rest_ns += static_cast<double>(times_ns.size()) * static_cast<double>(median(&times_ns));
+      rest_ns += static_cast<double>(times_ns.size()) * static_cast<double>(upper_median(times_ns));
     }
     const auto span_ns = static_cast<double>(candidate.end_ns - candidate.begin_ns);
     candidate.covered_ns = good_ns == 0 ? 0 : span_ns * good_ns / (good_ns + rest_ns);

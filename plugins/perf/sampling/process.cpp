@@ -1,5 +1,6 @@
 #include "perf/sampling/process.h"
 
+#include <aon/lost_record.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -397,15 +398,7 @@ void SampledProcess::put_lost(const TimeMap& times) {
   const uint64_t count = std::exchange(lost_count_, 0);
   const uint64_t end = times.to_ticks(times.last_raw_ns());
   const uint64_t start = last_put_ns_ == 0 ? end : times.to_ticks(last_put_ns_);
-  Record record{};
-  record.head.start_ticks = start;
-  record.head.duration_ticks = static_cast<uint32_t>(end - start);
-  record.head.kind = RecordKind::kLost;
-  record.head.slot_count = 2;
-  record.head.flags = kWideDuration;
-  record.words[3] = end - start;
-  record.head.id = static_cast<uint32_t>(LossReason::kPoolFull);
-  record.head.a64 = count;
+  const Record record = lost_record(LossReason::kPoolFull, count, start, end);
   // Counted apart: where the record finds no room either, the sum is right.
   host_.api->add_lost(host_.core, process_, AON_CALL_SAMPLES, count, start, end);
   host_.api->put_record(host_.core, process_, AON_CALL_SAMPLES, &record);
