@@ -3,6 +3,7 @@
 #include <aon/writer.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <gnu/libc-version.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <linux/kcmp.h>
@@ -22,6 +23,10 @@
 #include "core/runtime/process.h"
 #include "core/runtime/provider_state.h"
 #include "core/runtime/rank.h"
+
+// aon/old_libc.h
+#pragma weak gnu_get_libc_version
+#pragma weak pthread_getcpuclockid
 
 namespace aon::runtime {
 namespace {
@@ -61,8 +66,13 @@ void count_without_process() {
   if (counted.exchange(own, std::memory_order_relaxed) != own) count_unrecorded(path);
 }
 
-/// Null where memory is too little, or cannot be wiped (before Linux 4.14).
+/// Null where memory is too little, or cannot be wiped (before Linux 4.14), and in programs of
+/// another C library than glibc: nobody has tried what holds there.
 Process* allocate_process() {
+  if (gnu_get_libc_version == nullptr) {
+    count_without_process();
+    return nullptr;
+  }
   void* memory = mmap(nullptr, sizeof(Process), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
@@ -151,12 +161,15 @@ uint32_t thread_id() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
 
 /// Whether the caller may be a process in its parent's memory, where nobody has told whose it is.
 /// Such a child stands on the parent's thread: the C library knows that one's number, of which the
-/// thread's clock is made (clock_getres(2)). So it does in a raw clone() without CLONE_VM.
+/// thread's clock is made (clock_getres(2)). So it does in a raw clone() without CLONE_VM. Where it
+/// has no threads, that thread is all of the parent.
 bool may_be_guest() {
+  const uint32_t own = thread_id();
+  if (pthread_getcpuclockid == nullptr)
+    return syscall(SYS_kcmp, own, getppid(), KCMP_VM, 0, 0) == 0;
   clockid_t clock;
   if (pthread_getcpuclockid(pthread_self(), &clock) != 0) return false;
   const auto host = static_cast<uint32_t>(~(clock >> 3));
-  const uint32_t own = thread_id();
   if (host == own) return false;
   const auto parent = static_cast<uint32_t>(getppid());  // 0: of another namespace
   // The parent's memory has an owner; this one has not.

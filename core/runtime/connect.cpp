@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "core/agent/protocol.h"
+#include "core/runtime/file_status.h"
 #include "core/runtime/process.h"
 
 namespace aon::runtime {
@@ -150,7 +151,7 @@ bool map_ring(Process& p, int ring, const agent::Welcome& welcome) {
   const RingGeometry geometry = ring_geometry(welcome.slot_count, welcome.chunk_count);
   struct stat status;
   if (geometry.total_bytes != welcome.total_bytes || welcome.slot_count > kMaxThreadSlots ||
-      welcome.slot_count <= kMainThreadSlot || fstat(ring, &status) != 0 ||
+      welcome.slot_count <= kMainThreadSlot || read_status(ring, &status) != 0 ||
       static_cast<uint64_t>(status.st_size) < geometry.total_bytes) {
     return false;
   }
@@ -178,7 +179,8 @@ bool map_ring(Process& p, int ring, const agent::Welcome& welcome) {
 /// Null: the agent comes when it comes.
 Bell* map_bell(int bell) {
   struct stat status;
-  if (bell < 0 || !is_sealed(bell) || fstat(bell, &status) != 0 || status.st_size < kBellBytes) {
+  if (bell < 0 || !is_sealed(bell) || read_status(bell, &status) != 0 ||
+      status.st_size < kBellBytes) {
     return nullptr;
   }
   void* page = mmap(nullptr, kBellBytes, PROT_READ | PROT_WRITE, MAP_SHARED, bell, 0);

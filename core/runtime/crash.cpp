@@ -8,6 +8,8 @@
 
 #include "core/runtime/process.h"
 
+#pragma weak dladdr  // aon/old_libc.h
+
 namespace aon::runtime {
 namespace {
 
@@ -79,7 +81,8 @@ void note_and_follow(int number, siginfo_t* info, void* context) {
 
 bool is_printer(const struct sigaction& action) {
   Dl_info owner;
-  if (dladdr(reinterpret_cast<void*>(action.sa_sigaction), &owner) == 0) return false;
+  if (dladdr == nullptr || dladdr(reinterpret_cast<void*>(action.sa_sigaction), &owner) == 0)
+    return false;
   const char* name = file_name(owner.dli_fname != nullptr ? owner.dli_fname : "");
   for (const char* printer : kPrinters) {
     if (strstr(name, printer) != nullptr) return true;

@@ -150,17 +150,18 @@ bool tsc_is_constant();
 ProcessIdentity process_identity();
 
 /// Blocks all signals of the calling thread while it lives, a handler cannot see half a slot; and
-/// its cancellation, for which a system call would be the place.
+/// its cancellation, for which a system call would be the place. By sigprocmask(), which on Linux
+/// is for the calling thread alone: pthread_sigmask() was in libpthread (aon/old_libc.h).
 class SignalBlock {
  public:
   SignalBlock() {
     sigset_t all;
     sigfillset(&all);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
-    pthread_sigmask(SIG_SETMASK, &all, &saved_);
+    sigprocmask(SIG_SETMASK, &all, &saved_);
   }
   ~SignalBlock() {
-    pthread_sigmask(SIG_SETMASK, &saved_, nullptr);
+    sigprocmask(SIG_SETMASK, &saved_, nullptr);
     pthread_setcancelstate(cancel_state_, nullptr);
   }
   SignalBlock(const SignalBlock&) = delete;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/agent/protocol.h"
+#include "core/runtime/file_status.h"
 
 namespace aon::runtime {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 /// Anybody may make a socket of that name where no aon-run of this user has made one.
 bool is_of_this_user(const char* path) {
   struct stat status = {};
-  return lstat(path, &status) == 0 && S_ISSOCK(status.st_mode) &&
+  return read_link_status(path, &status) == 0 && S_ISSOCK(status.st_mode) &&
          status.st_uid == static_cast<uid_t>(syscall(SYS_geteuid));  // not what fakeroot says
 }
 

@@ -9,6 +9,10 @@
 #include "core/runtime/provider_state.h"
 #include "core/runtime/timer_samples.h"
 
+// aon/old_libc.h
+#pragma weak pthread_key_create
+#pragma weak pthread_setspecific
+
 namespace aon::runtime {
 namespace {
 
@@ -40,9 +44,19 @@ uint32_t claim_slot(Process& p, bool is_main) {
   return 0;
 }
 
+/// False in a program that began without libpthread (before glibc 2.34): should it load that later,
+/// nobody tells the ends of its threads, so they get no slots.
+bool can_see_ends() { return pthread_key_create != nullptr && pthread_setspecific != nullptr; }
+
 /// Once per process: such a loss is no matter of memory.
 void tell_of_slots(Process& p) {
   if (p.slots_ran_out.exchange(1, std::memory_order_relaxed) != 0) return;
+  if (!can_see_ends()) {
+    tell_degraded(
+        "threads\0the program loads its threads' library after its start (glibc before 2.34): "
+        "threads beside the first are not recorded\0link it with -pthread");
+    return;
+  }
   tell_degraded(
       "threads\0more than 511 threads (1023 without an agent, 63 in a small file) recorded at a "
       "time: the others' records are lost\0fewer threads that record at a time");
@@ -116,6 +130,7 @@ void end_thread(void* round) {
 
 bool prepare_thread_exit() {
   if (g_thread_key_made.load(std::memory_order_relaxed) != 0) return true;
+  if (!can_see_ends()) return true;
   if (pthread_key_create(&g_thread_key, end_thread) != 0) return false;
   g_thread_key_made.store(1, std::memory_order_relaxed);
   return true;
@@ -135,7 +150,9 @@ bool refuse_without_slot() {
 Writer* attach_thread(Process& p) {
   const uint32_t tid = static_cast<uint32_t>(syscall(SYS_gettid));
   const bool has_ended = aon_thread_writer == &g_ended_writer;
-  const uint32_t index = has_ended ? 0 : claim_slot(p, tid == static_cast<uint32_t>(getpid()));
+  const bool is_main = tid == static_cast<uint32_t>(getpid());
+  const bool has_none = has_ended || (!is_main && !can_see_ends());
+  const uint32_t index = has_none ? 0 : claim_slot(p, is_main);
   if (index == 0) {
     p.ring->refused_no_slot.fetch_add(1, std::memory_order_relaxed);
     p.has_refused.store(1, std::memory_order_relaxed);
@@ -154,7 +171,7 @@ Writer* attach_thread(Process& p) {
   w->modes = p.modes;
   raise_slots_used(*p.ring, index + 1);
   aon_thread_writer = w;
-  pthread_setspecific(g_thread_key, reinterpret_cast<void*>(uintptr_t{1}));
+  if (can_see_ends()) pthread_setspecific(g_thread_key, reinterpret_cast<void*>(uintptr_t{1}));
   put_thread(w, tid, true);
   open_counters(p, w);
   open_timer(p, w);

@@ -23,7 +23,9 @@
 #include "core/runtime/process.h"
 #include "core/runtime/provider_state.h"
 
-extern "C" void* __libc_stack_end;  // NOLINT(readability-identifier-naming): the loader's
+// The loader's; weak, or it would be needed by the name that it has in glibc alone.
+// NOLINTNEXTLINE(readability-identifier-naming)
+extern "C" [[gnu::weak]] void* __libc_stack_end;
 
 namespace aon::runtime {
 namespace {
@@ -164,13 +166,16 @@ char* map_maps() {
   return memory != MAP_FAILED ? static_cast<char*>(memory) : nullptr;
 }
 
+uintptr_t top_of_main_stack() {
+  return &__libc_stack_end != nullptr ? reinterpret_cast<uintptr_t>(__libc_stack_end) : 0;
+}
+
 /// glibc keeps the descriptor of a thread at the end of its stack, also of one that the program
 /// gave it.
 StackBounds bounds_of_thread(uint32_t tid) {
   const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   const bool is_main = tid == static_cast<uint32_t>(getpid());
-  const auto top = is_main ? reinterpret_cast<uintptr_t>(__libc_stack_end)
-                           : static_cast<uintptr_t>(pthread_self());
+  const auto top = is_main ? top_of_main_stack() : static_cast<uintptr_t>(pthread_self());
   char* maps = map_maps();
   if (maps == nullptr) return {};
   StackBounds bounds = find_stack(maps, here, top);

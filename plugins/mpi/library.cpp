@@ -8,6 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "mpi/loaded.h"
+
+// aon/old_libc.h: without libdl nothing is loaded RTLD_LOCAL
+#pragma weak dladdr1
+#pragma weak dlopen
+#pragma weak dlsym
+
 namespace aon::mpi {
 
 std::atomic<void*> functions[kFunctionCount];
@@ -24,7 +31,8 @@ bool g_is_detected;            // guarded by g_mutex
 const Backend* g_backend;      // guarded by g_mutex until g_is_known, then constant
 std::atomic<bool> g_is_known;  // who reads it too early only forwards
 const char* g_soname = "";     // guarded by g_mutex until detection is over, then constant
-void* g_library;               // guarded by g_mutex: where the PMPI_ functions are
+LoadedFile g_file;             // guarded by g_mutex: where the PMPI_ functions are
+void* g_library;               // guarded by g_mutex: the same for dlsym()
 void* g_local_library;         // guarded by g_mutex: libmpi that was loaded RTLD_LOCAL
 
 // Files that have MPI's C functions (or need one that has: dlsym() looks there as well), and
@@ -65,6 +73,7 @@ int note_library(dl_phdr_info* info, size_t, void* out) {
 /// The library `file` if it is loaded, wherever it was loaded from; else null. Its name is copied
 /// first: dlopen() under dl_iterate_phdr's lock could wait for a thread in dlopen().
 void* open_loaded(const char* file) {
+  if (!has_libdl()) return nullptr;
   Wanted wanted;
   wanted.file = file;
   wanted.path[0] = '\0';
@@ -90,8 +99,8 @@ void* find_locally(const char* name) {
 void* find_next(const char* name) {
   char profiling_name[128];
   snprintf(profiling_name, sizeof profiling_name, "P%s", name);
-  if (void* next = dlsym(RTLD_NEXT, name)) return next;
-  if (void* next = dlsym(RTLD_NEXT, profiling_name)) return next;
+  if (void* next = symbol_behind_us(name)) return next;
+  if (void* next = symbol_behind_us(profiling_name)) return next;
   if (void* next = find_locally(name)) return next;
   return find_locally(profiling_name);
 }
@@ -151,14 +160,6 @@ void find_queries() {
   query(&queries.operation_f2c, "PMPI_Op_f2c");
 }
 
-/// The entry of ld.so for the object that `address` lies in.
-const link_map* object_of(const void* address) {
-  Dl_info file;
-  link_map* map = nullptr;
-  const int is_known = dladdr1(address, &file, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP);
-  return is_known != 0 ? map : nullptr;
-}
-
 int note_range(dl_phdr_info* info, size_t, void* out) {
   Range& range = *static_cast<Range*>(out);
   range.start = ~ElfW(Addr){0};
@@ -176,6 +177,7 @@ int note_range(dl_phdr_info* info, size_t, void* out) {
 /// True for the place in a program of fixed address that stands for a function of a library whose
 /// address the program takes.
 bool is_stub(const void* address) {
+  if (dladdr1 == nullptr) return false;  // what is found by the files' own tables is defined there
   Dl_info file;
   const ElfW(Sym)* symbol = nullptr;
   return dladdr1(address, &file, reinterpret_cast<void**>(const_cast<ElfW(Sym)**>(&symbol)),
@@ -183,24 +185,9 @@ bool is_stub(const void* address) {
          symbol != nullptr && symbol->st_shndx == SHN_UNDEF;
 }
 
-/// What programs are linked to the library by; its file's name where it says nothing. Lives as long
-/// as the library.
-const char* soname_of(const link_map* map) {
-  const char* strings = nullptr;
-  const ElfW(Dyn)* name = nullptr;
-  for (const ElfW(Dyn)* entry = map->l_ld; entry != nullptr && entry->d_tag != DT_NULL; ++entry) {
-    if (entry->d_tag == DT_SONAME) name = entry;
-    if (entry->d_tag != DT_STRTAB) continue;
-    // Not every machine's ld.so relocates it in place.
-    const ElfW(Addr) at = entry->d_un.d_ptr;
-    strings = reinterpret_cast<const char*>(at < map->l_addr ? at + map->l_addr : at);
-  }
-  if (name != nullptr && strings != nullptr) return strings + name->d_un.d_val;
-  const char* slash = strrchr(map->l_name, '/');
-  return slash != nullptr ? slash + 1 : map->l_name;
+void* find_in_library(const char* name) {
+  return has_libdl() ? dlsym(g_library, name) : symbol_since(g_file, name);
 }
-
-void* find_in_library(const char* name) { return dlsym(g_library, name); }
 
 bool has_all_queries() {
   return queries.comm_size != nullptr && queries.comm_rank != nullptr &&
@@ -212,10 +199,10 @@ void detect_locked() {
   if (g_is_detected) return;
   g_is_detected = true;
   const void* init = find_symbol("PMPI_Init");
-  const link_map* map = init != nullptr ? object_of(init) : nullptr;
-  if (map == nullptr) return;
-  g_soname = soname_of(map);
-  g_library = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);  // null: the program itself
+  if (init != nullptr) g_file = file_of(init);
+  if (g_file.dynamic == nullptr) return;
+  g_soname = soname_of(g_file);
+  if (has_libdl()) g_library = dlopen(g_file.path, RTLD_LAZY | RTLD_NOLOAD);  // null: the program
   const LoadedLibrary library = {g_soname, find_in_library, find_symbol};
   Abi found;
   for (const Backend* backend : kBackends) {
@@ -231,7 +218,7 @@ void detect_locked() {
 }  // namespace
 
 void* find_symbol(const char* name) noexcept {
-  if (void* symbol = dlsym(RTLD_DEFAULT, name)) return symbol;
+  if (void* symbol = symbol_of_program(name)) return symbol;
   return find_locally(name);
 }
 
@@ -249,7 +236,7 @@ void* resolve_function(uint32_t number) noexcept {
 }
 
 void* find_behind(const char* name) noexcept {
-  if (void* next = dlsym(RTLD_NEXT, name)) return next;
+  if (void* next = symbol_behind_us(name)) return next;
   void* found = nullptr;
   for (const char* file : kFortranLibraries) {
     void* library = found == nullptr ? open_loaded(file) : nullptr;
@@ -269,7 +256,7 @@ uint32_t functions_in_front(const char** name) noexcept {
   if (dl_iterate_phdr(note_range, &own) == 0) return 0;
   uint32_t count = 0;
   for (const char* wanted : kFunctionNames) {
-    const void* found = dlsym(RTLD_DEFAULT, wanted);
+    const void* found = symbol_of_program(wanted);
     if (found == nullptr || own.has(found) || is_stub(found)) continue;
     if (count++ == 0) *name = wanted;
   }
@@ -281,8 +268,8 @@ bool library_is_known() noexcept {
 }
 
 bool are_of_one_file(const void* a, const void* b) noexcept {
-  const link_map* map = object_of(a);
-  return map != nullptr && map == object_of(b);
+  const ElfW(Dyn)* dynamic = file_of(a).dynamic;
+  return dynamic != nullptr && dynamic == file_of(b).dynamic;
 }
 
 const Backend* library_backend() noexcept { return g_backend; }

@@ -10,7 +10,7 @@ _MAX_TLS_BYTES = 256
 # Of gcc's own start file; its only constructor in a library of ours.
 _MAX_INIT_BYTES = 8
 _PRELOADED = ("libaon.so", "libaon-mpi.so")
-_MAY_NEED = re.compile(r"^(libc\.so\.6|ld-linux-x86-64\.so\.2|libaon\.so(\.\d+)?)$")
+_MAY_NEED = re.compile(r"^(libc\.so\.6|libaon\.so(\.\d+)?)$")
 _EXPORTS = {
     "libaon.so": re.compile(r"^aon_\w+$"),
     "libaon-mpi.so": re.compile(r"^(aon_|MPIX?_|mpi_)\w+$"),

@@ -353,9 +353,9 @@ std::string unrecorded_line(const fs::path& node) {
   return std::to_string(count) + (count == 1 ? " process" : " processes") + " on " +
          node.filename().string() +
          " could have neither an agent's memory nor a file of their own (--disk, the disk, ulimit "
-         "-f, -n or -v, no thread key left, Linux before 4.14, or a child in the memory of its "
-         "parent, "
-         "of whose children one is counted): of their own nothing is recorded";
+         "-f, -n or -v, no thread key left, Linux before 4.14, musl in place of glibc, or a child "
+         "in the memory of its parent, of whose children one is counted): of their own nothing is "
+         "recorded";
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 WRAPPERS.so is tests/bench/hotpath/wrappers.cpp, what a wrapper is at least.
 
-1. What is preloaded imports no __tls_get_addr and needs nothing but libc, the loader and libaon.so.
+1. What is preloaded imports no __tls_get_addr and needs nothing but libc and libaon.so.
 2. The fast path of a wrapper, from its entry to its return when all goes well, has no lock prefix,
    no fence, and no call but the one to the real function.
    The same of an annotation's begin and end in libaon.so, without any call.
@@ -18,7 +18,7 @@ import re
 import subprocess
 import sys
 
-ALLOWED_LIBRARIES = re.compile(r"^(libc\.so\.6|ld-linux.*|libaon\.so)$")
+ALLOWED_LIBRARIES = re.compile(r"^(libc\.so\.6|libaon\.so)$")
 REQUEST_CALLS = ("aon::mpi::next_request_numbers", "aon::mpi::put_request")
 FORBIDDEN = re.compile(r"^(lock |xchg .*\(|mfence|lfence|sfence|syscall)")
 COUNTER_FUNCTIONS = ("read_thread_counters", "read_counters_at_entry", "put_counters",

@@ -1,0 +1,39 @@
+/// The files that the program has loaded, and their symbols, as dlsym() and dladdr() tell them.
+/// Before glibc 2.34 these lie in libdl, which a program with MPI need not have (MPICH does without
+/// it): there the files' own tables are read. Nothing can be loaded later in such a program.
+/// Thread: any; ld.so's lock is taken, so no callback of dl_iterate_phdr() may ask.
+#pragma once
+
+#include <link.h>
+
+namespace aon::mpi {
+
+/// A loaded file. `dynamic` is another one for each; null: not known.
+struct LoadedFile {
+  ElfW(Addr) base = 0;    ///< what is added to the file's own addresses
+  const char* path = "";  ///< empty: the program. Lives as long as the file
+  const ElfW(Dyn) * dynamic = nullptr;
+};
+
+/// True where dlsym() and its like are there.
+bool has_libdl() noexcept;
+
+/// The file that `address` lies in.   Cost: ld.so's lock, some 100 ns; without libdl some us.
+LoadedFile file_of(const void* address) noexcept;
+
+/// What programs are linked to the file by; its name where it says nothing. Lives as long as it.
+const char* soname_of(const LoadedFile& file) noexcept;
+
+/// The definition of `name` behind this library, as dlsym(RTLD_NEXT).
+void* symbol_behind_us(const char* name) noexcept;
+
+/// The one that the program sees, as dlsym(RTLD_DEFAULT).
+void* symbol_of_program(const char* name) noexcept;
+
+/// The one of `file`, or of those behind it, which it may need: without libdl.
+void* symbol_since(const LoadedFile& file, const char* name) noexcept;
+
+/// The definition of `name` in `file` by its tables; null: it has none.
+void* symbol_in(const LoadedFile& file, const char* name) noexcept;
+
+}  // namespace aon::mpi
