@@ -18,6 +18,7 @@
 #include "core/base/lease.h"
 #include "core/base/name_hash.h"
 #include "core/base/owner.h"
+#include "core/base/place_file.h"
 #include "core/base/unique_fd.h"
 #include "launcher/runtime_folder.h"
 
@@ -29,6 +30,7 @@ constexpr int kNamesInTurn = 99;          ///< DIR.1 and so on
 constexpr uint64_t kFirstFarName = 100'000;
 constexpr uint64_t kFarNames = 900'000;
 constexpr int kMaxAttempts = 1000;
+constexpr int kLooksAtEmpty = 1000;  ///< at an identity that is being written, a millisecond apart
 constexpr char kIdentityFile[] = "/.launch";
 
 Error path_error(const std::string& path, int error_number) {
@@ -56,6 +58,18 @@ std::string read_identity(int folder, const char* name = kIdentityFile + 1) {
   return count > 0 ? std::string(buffer, static_cast<size_t>(count)) : std::string();
 }
 
+/// The same of a file that somebody may have begun just now (place_file.h).
+std::string read_begun_identity(int folder, const char* name) {
+  for (int look = 0; look < kLooksAtEmpty; ++look) {
+    struct stat status {};
+    if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode) ||
+        status.st_size != 0)
+      break;
+    usleep(1000);
+  }
+  return read_identity(folder, name);
+}
+
 /// True when `dir` holds nothing but identity files that are being made.
 bool is_unused(const std::string& dir) {
   DIR* entries = opendir(dir.c_str());
@@ -80,11 +94,9 @@ Status claim(const std::string& dir, const std::string& text,
   const bool is_written = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   int error_number = is_written ? 0 : errno;
   close(fd);
-  if (error_number == 0 && link(fresh.c_str(), (dir + file).c_str()) != 0 && errno != EEXIST) {
-    error_number = errno;
-  }
+  if (error_number == 0) error_number = place_file(fresh, dir + file, text);
   unlink(fresh.c_str());
-  if (error_number != 0) return path_error(dir, error_number);
+  if (error_number != 0 && error_number != EEXIST) return path_error(dir, error_number);
   return {};
 }
 
@@ -155,7 +167,8 @@ Result<Owner> take_directory(const std::string& dir, int folder, bool is_new,
     if (is_used()) return Owner::kForeign;
   }
   if (Status status = claim(dir, text); !status) return status.error();
-  return read_identity(folder) == text ? Owner::kOurs : Owner::kForeign;
+  const bool is_ours = read_begun_identity(folder, kIdentityFile + 1) == text;
+  return is_ours ? Owner::kOurs : Owner::kForeign;
 }
 
 /// Whether the ranks of this part that have been here are of this launch. This may be the first.
@@ -166,7 +179,8 @@ Result<Owner> take_part(const std::string& dir, int folder, const Launch& launch
   if (read_identity(folder, file.c_str() + 1).empty()) {
     if (Status status = claim(dir, text, file); !status) return status.error();
   }
-  return read_identity(folder, file.c_str() + 1) == text ? Owner::kOurs : Owner::kForeign;
+  const bool is_ours = read_begun_identity(folder, file.c_str() + 1) == text;
+  return is_ours ? Owner::kOurs : Owner::kForeign;
 }
 
 /// Creates or judges one candidate.

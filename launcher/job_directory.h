@@ -1,9 +1,9 @@
 /// The job directory: created 0700, or joined when it belongs to the same launch. All ranks of a
-/// launch agree without talking to each other: DIR/.launch says whose it is, and link() puts it in
-/// place atomically, also on NFS.
+/// launch agree without talking to each other: DIR/.launch says whose it is, and is put in
+/// place whole, also on NFS (core/base/place_file.h).
 ///
-///     mkdir DIR --new or empty--> link .launch ---ok-----> ours
-///         |                            '---exists---> read it: same launch? ours : try DIR.1
+///     mkdir DIR --new or empty--> place .launch --ok-----> ours
+///         |                            '--exists----> read it: same launch? ours : try DIR.1
 ///         '--has .launch-----------------------------> read it
 ///         '--holds something else--> try DIR.1
 ///         '--another user's, or a link that another user made--> try DIR.1

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "core/base/containers.h"
+#include "core/base/place_file.h"
 
 namespace aon {
 namespace {
@@ -47,11 +48,11 @@ Status write_private(const std::string& name, const std::string& text) {
   return Error{Code::kIo, "cannot write " + name + ": " + strerror(error_number)};
 }
 
-/// Removes the private files beside `path` of takers that were killed. `fresh` is one of our own,
-/// made just now: it has the file system's time.
-void remove_leftovers(const std::string& path, const std::string& fresh) {
+/// Removes the private files beside `path` of takers that were killed. `path` is our own, made just
+/// now: it has the file system's time.
+void remove_leftovers(const std::string& path) {
   struct stat now {};
-  if (stat(fresh.c_str(), &now) != 0) return;
+  if (stat(path.c_str(), &now) != 0) return;
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   const std::string prefix = path.substr(slash == std::string::npos ? 0 : slash + 1) + ".";
@@ -104,7 +105,8 @@ LeaseOwner parse_owner(const std::string& text, std::string* pids = nullptr) {
 void bury(const std::string& path, const std::string& token) {
   const std::string grave = private_name(path);
   if (rename(path.c_str(), grave.c_str()) != 0) return;
-  if (parse_owner(read_small(grave)).token != token) (void)link(grave.c_str(), path.c_str());
+  const std::string text = read_small(grave);
+  if (parse_owner(text).token != token) (void)place_file(grave, path, text);
   unlink(grave.c_str());
 }
 
@@ -181,13 +183,15 @@ Result<Lease> Lease::take(const std::string& path) {
                            std::to_string(now.tv_sec) + std::to_string(now.tv_nsec) + "\n";
   const std::string fresh = private_name(path);
   if (Status status = write_private(fresh, text); !status) return status.error();
-  for (int attempt = 0; attempt < 3; ++attempt) {
-    if (link(fresh.c_str(), path.c_str()) == 0) {
-      remove_leftovers(path, fresh);
+  int error_number = EEXIST;
+  for (int attempt = 0; attempt < 3 && error_number == EEXIST; ++attempt) {
+    error_number = place_file(fresh, path, text);
+    if (error_number == 0) {
+      remove_leftovers(path);
       unlink(fresh.c_str());
       return Lease(path, text);
     }
-    if (errno != EEXIST) break;
+    if (error_number != EEXIST) break;
     const std::optional<LeaseOwner> owner = read_lease(path);
     if (owner && owner->is_alive) {
       unlink(fresh.c_str());
@@ -196,7 +200,6 @@ Result<Lease> Lease::take(const std::string& path) {
     }
     bury(path, owner ? owner->token : std::string());
   }
-  const int error_number = errno;
   unlink(fresh.c_str());
   return Error{Code::kIo, "cannot take " + path + ": " + strerror(error_number)};
 }

@@ -7,8 +7,9 @@
 /// One line "host pid start_time_ticks token"; the owner touches the file every kLeaseBeatSeconds.
 /// A lease is alive when its process lives (same host: pid and start time are looked up) or, seen
 /// from another node, while its age on the file system's own clock is below kLeaseDeadSeconds.
-/// Taking over is atomic: the new file is linked into place; of two takers one fails. Who takes it
-/// also removes the private files that killed takers left beside it (PATH.host.pid.number).
+/// Taking over is atomic: the new file is put into place whole (place_file.h); of two takers one
+/// fails. Who takes it also removes the private files that killed takers left beside it
+/// (PATH.host.pid.number).
 /// Thread: a value, one owner.   Signal: never.   Cost: a few file operations.
 #pragma once
 

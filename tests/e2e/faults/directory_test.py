@@ -63,6 +63,15 @@ class Directories(OneRankCase):
             self.assertTrue((job / "fix").is_dir())
             self.assertEqual(len(list((job / "spool").glob("aon-*"))), 1)
 
+    def test_a_file_system_without_hard_links(self):
+        """And without a rename that replaces nothing: a new directory, then one beside it."""
+        for has_renames, name in (("0", "job"), ("1", "job.1")):
+            words = [BUILD / "bin" / "no_links", has_renames, "aon-run", "-o", self.output]
+            process = run([*words, *self.worker("calls", 100)])
+            self.assert_exit(process)
+            self.finish(output=self.folder / name)
+            self.assertEqual(self.profile_count(0, output=self.folder / name), 100)
+
     def test_the_current_folder_as_job_directory(self):
         self.output.mkdir()
         (self.output / "results.dat").write_text("mine")
