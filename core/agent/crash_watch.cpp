@@ -59,6 +59,7 @@ void CrashWatch::process_ended(const ProcessCell& cell, std::vector<int32_t> tid
     report(ended.process, ended.program, place);
     return;
   }
+  if (cell.is_elsewhere != 0) return;  // its threads have other numbers in the log
   read_crashes(now_ns);
   if (find_in_log(ended)) return;
   const bool may_come_late = !log_ && page_ != nullptr && page_->is_alive();

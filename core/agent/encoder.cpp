@@ -272,6 +272,7 @@ void Encoder::write_process_start(const ProcessCell& cell) {
   start.world_size = cell.world_size;
   spool::DefinitionBlockWriter& writer = log_.of(cell.process);
   writer.add(DefinitionType::kProcessStart, start, {cell.program.get(), settings_.host});
+  if (cell.is_elsewhere != 0) return;
   if (const auto binding = topology::binding_of(cell.pid))
     writer.add_text(DefinitionType::kBinding, *binding);
 }

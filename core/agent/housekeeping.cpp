@@ -254,10 +254,10 @@ void Housekeeping::take_events() {
       load.activity = activity_->of(event.process);
       load.counted_calls = event.counted_calls;
       // Not where processes wait for an answer: a thread in a driver is waited for.
-      affinity::leave_cores_of(event.pid);
+      if (event.pid != 0) affinity::leave_cores_of(event.pid);
       providers_.process_started(event.process, event.pid, event.rank);
     } else {
-      providers_.process_ended(event.process);
+      if (process_cell(event.process).is_elsewhere == 0) providers_.process_ended(event.process);
       crash_watch_.process_ended(process_cell(event.process), event.tids, monotonic_ns());
       loads_[event.process].has_ended = true;
       budget_.forget(event.process);

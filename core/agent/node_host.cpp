@@ -238,6 +238,19 @@ void NodeHost::report_excluded(uint32_t process) {
   }
 }
 
+void NodeHost::report_elsewhere(uint32_t process) {
+  ProviderDefinition definition{};
+  definition.state = ProviderState::kDegraded;
+  inbox_->define(
+      process, DefinitionType::kProvider, definition,
+      {"recording",
+       "it is in a PID namespace that its agent does not see: what it recorded itself is "
+       "here, nothing that is asked of the kernel (exit status, CPU time, binding, "
+       "counters, samples, memory, stacks)",
+       "aon-run before the container's command, or containers that share a PID "
+       "namespace"});
+}
+
 /// Of a job whose options nobody read before it began.
 void NodeHost::report_wrong() {
   std::string reason;
@@ -304,6 +317,7 @@ void NodeHost::report_failure(Hosted* hosted) {
 
 void NodeHost::process_started(uint32_t process, int32_t pid, int32_t rank) {
   report_excluded(process);
+  if (pid == 0) return report_elsewhere(process);
   stack_walker_.add_process(process, pid);
   for (const auto& hosted : hosted_) {
     hosted->provider.process_started(process, pid, rank);

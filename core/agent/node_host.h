@@ -50,6 +50,7 @@ class NodeHost {
   void use_service(const service::PageReader* page) { page_ = page; }
   /// Loads and starts what is wanted, and says what is not.
   void start();
+  /// `pid` 0: of a PID namespace that is not seen here. Providers hear nothing of such a process.
   void process_started(uint32_t process, int32_t pid, int32_t rank);
   void process_ended(uint32_t process);
   /// Calls tick() of each provider whose period is over.
@@ -78,6 +79,7 @@ class NodeHost {
   void find_excluded();
   void report_excluded(uint32_t process);
   void report_wrong();
+  void report_elsewhere(uint32_t process);
   void report_failure(Hosted* hosted);
 
   NodeHostSettings settings_;

@@ -61,8 +61,8 @@ void Drainer::report_open_calls(uint64_t now_ns) {
 
 void Drainer::ask_stack(const Ring& ring, int32_t tid, uint64_t quiet_ticks) {
   if (stuck_ == nullptr) return;
-  stuck_->ask(
-      {ring.process, state_->process(ring.cell).pid, tid, quiet_ticks, is_in_call(ring, tid)});
+  stuck_->ask({ring.process, state_->process(ring.cell).pid_here(), tid, quiet_ticks,
+               is_in_call(ring, tid)});
 }
 
 /// One that was told.

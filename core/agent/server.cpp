@@ -107,7 +107,8 @@ void Server::adopt(std::vector<Kept> kept) {
                                         std::memory_order_relaxed);
       process.ended_ns = monotonic_ns();
     }
-    listener_->process_started(number, state_->process(cell).pid, state_->process(cell).rank);
+    listener_->process_started(number, state_->process(cell).pid_here(),
+                               state_->process(cell).rank);
   }
   polled_.adopt(state_->header(), registered_);
 }
@@ -153,6 +154,7 @@ bool Server::add_process(const Newcomer& newcomer, UniqueFd connection, UniqueFd
   cell.world_size = newcomer.world_size;
   cell.exit_code = -1;
   cell.is_followed = newcomer.is_followed ? 1 : 0;
+  cell.is_elsewhere = newcomer.is_elsewhere ? 1 : 0;
   cell.is_in_init.store(newcomer.is_in_init ? 1 : 0, std::memory_order_relaxed);
   cell.start_time_ticks = newcomer.start_time_ticks;
   cell.attach_ticks = clock::now_ticks(tick_source_);
@@ -172,7 +174,7 @@ bool Server::add_process(const Newcomer& newcomer, UniqueFd connection, UniqueFd
   process = {index, std::move(connection), std::move(pidfd), 0, false, false};
   watch_connection(process);
   if (process.pidfd) watch(process.pidfd.get(), kPidfd, index, EPOLLIN);
-  listener_->process_started(cell.process, cell.pid, cell.rank);
+  listener_->process_started(cell.process, cell.pid_here(), cell.rank);
   *added = index;
   return true;
 }
@@ -216,7 +218,7 @@ bool Server::take_over(uint32_t cell_index, UniqueFd connection, const Hello& he
 bool Server::is_known(int32_t pid, uint64_t start_time_ticks) const {
   return std::any_of(processes_.begin(), processes_.end(), [&](const auto& entry) {
     const ProcessCell& cell = state_->process(entry.first);
-    return cell.pid == pid && cell.start_time_ticks == start_time_ticks;
+    return cell.pid_here() == pid && cell.start_time_ticks == start_time_ticks;
   });
 }
 
@@ -231,17 +233,19 @@ uint32_t Server::find_followed(int32_t pid, uint64_t start_time_ticks) const {
   return kNoCell;
 }
 
-void Server::register_pid(const Register& message) {
+void Server::register_pid(const Register& message, bool is_elsewhere) {
   StateHeader& header = state_->header();
   if (message.expected_local_ranks != 0)
     header.expected_ranks.store(message.expected_local_ranks, std::memory_order_relaxed);
   const uint32_t index = header.registered_count.load(std::memory_order_relaxed);
-  UniqueFd pidfd(proc::open_pidfd(message.pid));
+  UniqueFd pidfd(is_elsewhere ? -1 : proc::open_pidfd(message.pid));
   if (pidfd && is_among_the_last(pidfd.get())) pidfd.reset();
   if (index >= kMaxRegistered) return note_world(message.world_size);
   RegisteredPid& registered = header.registered[index];
   registered.pid = message.pid;
-  registered.is_gone = pidfd || polled_.add(index, message.pid) ? 0 : 1;
+  registered.is_elsewhere = is_elsewhere ? 1 : 0;
+  const bool is_watched = pidfd || (!is_elsewhere && polled_.add(index, message.pid));
+  registered.is_gone = is_watched ? 0 : 1;
   std::memcpy(registered.program, message.program, sizeof(registered.program));
   registered.program[sizeof(registered.program) - 1] = '\0';
   const int fd = pidfd.get();
@@ -249,7 +253,7 @@ void Server::register_pid(const Register& message) {
   header.registered_count.store(index + 1, std::memory_order_release);  // pairs with agent:cells
   note_world(message.world_size);
   if (pidfd) add_registered(index, std::move(pidfd));
-  if (follows_registered_) follow(message);
+  if (follows_registered_ && !is_elsewhere) follow(message);
 }
 
 void Server::note_world(uint32_t world_size) {
@@ -287,7 +291,7 @@ void Server::connection_gone(uint32_t cell_index) {
 void Server::end_earlier_images(int32_t pid) {
   std::vector<uint32_t> earlier;
   for (const auto& [cell, process] : processes_) {
-    if (process.ended_ns == 0 && state_->process(cell).pid == pid) earlier.push_back(cell);
+    if (process.ended_ns == 0 && state_->process(cell).pid_here() == pid) earlier.push_back(cell);
   }
   for (const uint32_t cell : earlier) end_process(cell);
 }
@@ -304,7 +308,7 @@ void Server::end_process(uint32_t cell_index) {
   process.ended_ns = monotonic_ns();
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, process.connection.get(), nullptr);
   if (process.pidfd) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, process.pidfd.get(), nullptr);
-  const uint64_t cpu_ns = proc::cpu_time_ns(cell.pid);
+  const uint64_t cpu_ns = proc::cpu_time_ns(cell.pid_here());
   if (cpu_ns > cell.cpu_time_ns.load(std::memory_order_relaxed))
     cell.cpu_time_ns.store(cpu_ns, std::memory_order_relaxed);
   last_event_ns_ = process.ended_ns;
@@ -314,7 +318,7 @@ bool Server::find_status(Process& process, uint64_t now_ns) {
   ProcessCell& cell = state_->process(process.cell);
   std::optional<proc::ExitStatus> status;
   if (process.pidfd && proc::has_ended(process.pidfd.get()))
-    status = proc::exit_status(process.pidfd.get(), cell.pid, cell.start_time_ticks);
+    status = proc::exit_status(process.pidfd.get(), cell.pid_here(), cell.start_time_ticks);
   if (!status) status = told_exit(cell);
   if (!status) return now_ns - process.ended_ns > kStatusWaitNs;  // exec(), or nobody knows
   cell.exit_code = status->exit_code;
@@ -324,7 +328,7 @@ bool Server::find_status(Process& process, uint64_t now_ns) {
 
 std::optional<proc::ExitStatus> Server::told_exit(const ProcessCell& cell) const {
   const auto told = std::find_if(told_exits_.begin(), told_exits_.end(), [&](const auto& one) {
-    return one.pid == cell.pid && one.start_time_ticks == cell.start_time_ticks;
+    return one.pid == cell.pid_here() && one.start_time_ticks == cell.start_time_ticks;
   });
   return told != told_exits_.end() ? std::optional(told->status) : std::nullopt;
 }
@@ -391,6 +395,19 @@ bool Server::end_all() {
   return any_runs_on;
 }
 
+/// A registered program of elsewhere that has not said Hello: its end is not seen, nor its life.
+bool Server::awaits_elsewhere() const {
+  const StateHeader& header = state_->header();
+  const uint32_t registered_count = header.registered_count.load(std::memory_order_relaxed);
+  const uint32_t process_count = header.process_count.load(std::memory_order_relaxed);
+  uint32_t registered = 0;
+  uint32_t came = 0;
+  for (uint32_t i = 0; i < registered_count; ++i) registered += header.registered[i].is_elsewhere;
+  for (uint32_t i = 0; registered != 0 && i < process_count; ++i)
+    came += state_->process(i).is_elsewhere;
+  return registered > came;
+}
+
 bool Server::is_over(uint64_t now_ns) const {
   if (!processes_.empty() || !registered_.empty() || !polled_.empty()) return false;
   for (const auto& [id, connection] : connections_) {
@@ -400,7 +417,8 @@ bool Server::is_over(uint64_t now_ns) const {
   const uint32_t registered = header.registered_count.load(std::memory_order_relaxed);
   if (registered == 0 && header.process_count.load(std::memory_order_relaxed) == 0)
     return now_ns - first_ns_ > kOrphanWaitNs;
-  const bool is_expecting = header.expected_ranks.load(std::memory_order_relaxed) > registered;
+  const bool is_expecting =
+      header.expected_ranks.load(std::memory_order_relaxed) > registered || awaits_elsewhere();
   return now_ns - last_event_ns_ > (is_expecting ? kExpectedWaitNs : kGraceNs);
 }
 

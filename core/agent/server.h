@@ -10,7 +10,10 @@
 ///               connection --Wait--> kept until the files are complete (the keeper answers)
 ///
 /// The launch is over when no registered pid and no process is left, and no rank is expected.
-/// Messages are untrusted: peers by SO_PEERCRED (same uid), sizes and strings checked.
+/// Messages are untrusted: peers by SO_PEERCRED (same uid), sizes and strings checked. A peer that
+/// it gives no pid is in a PID namespace that is not seen here (ranks in containers that share
+/// /tmp): the pids it tells may be those of others here, so nothing is asked of them; such a
+/// process ends with its connection.
 /// Thread: the drain thread.   Cost: one epoll_wait per pass; 200 us per attach.
 #pragma once
 
@@ -104,6 +107,7 @@ class Server {
     const char* program;
     bool is_followed;
     bool is_in_init = false;
+    bool is_elsewhere = false;
   };
   struct Connection {
     UniqueFd fd;
@@ -139,10 +143,11 @@ class Server {
   void follow(const Register& message);
   uint32_t find_followed(int32_t pid, uint64_t start_time_ticks) const;
   bool is_known(int32_t pid, uint64_t start_time_ticks) const;
-  void register_pid(const Register& message);
+  void register_pid(const Register& message, bool is_elsewhere);
   void note_world(uint32_t world_size);
   void add_registered(uint32_t index, UniqueFd pidfd);
   void registered_gone(uint32_t index);
+  bool awaits_elsewhere() const;
   void connection_gone(uint32_t cell);
   void end_earlier_images(int32_t pid);
   void end_process(uint32_t cell);

@@ -71,7 +71,7 @@ bool Server::handle(uint32_t id, Connection& connection, const uint8_t* bytes, s
   if (type == MessageType::kRegister) {
     Register message{};
     if (!read_message(bytes, byte_count, &message)) return false;
-    register_pid(message);
+    register_pid(message, peer_of(connection.fd.get()).pid == 0);
     connection.registered_pid = message.pid;
     return true;
   }
@@ -123,17 +123,19 @@ bool Server::is_left_alone(const Connection& connection, const Hello& hello) {
 bool Server::attach(uint32_t id, Connection& connection, const Hello& hello) {
   if (hello.clock_is_tsc > 1 || is_left_alone(connection, hello)) return false;
   const ucred peer = peer_of(connection.fd.get());
-  const int32_t pid = peer.pid != 0 ? peer.pid : hello.pid;
-  uint32_t cell = find_followed(pid, hello.start_time_ticks);
+  const bool is_elsewhere = peer.pid == 0;
+  const int32_t pid = is_elsewhere ? hello.pid : peer.pid;
+  uint32_t cell = is_elsewhere ? kNoCell : find_followed(pid, hello.start_time_ticks);
   if (cell != kNoCell) {
     if (!take_over(cell, std::move(connection.fd), hello)) return false;
   } else {
-    end_earlier_images(pid);
+    if (!is_elsewhere) end_earlier_images(pid);
     Newcomer newcomer{pid,           hello.rank, hello.world_size, hello.start_time_ticks,
                       hello.program, false};
     newcomer.is_in_init = is_mpi_init(hello.begun);
-    if (!add_process(newcomer, std::move(connection.fd), UniqueFd(proc::open_pidfd(pid)), &cell))
-      return false;
+    newcomer.is_elsewhere = is_elsewhere;
+    UniqueFd pidfd(is_elsewhere ? -1 : proc::open_pidfd(pid));
+    if (!add_process(newcomer, std::move(connection.fd), std::move(pidfd), &cell)) return false;
   }
   connections_.erase(id);
   // Who hung up before the answer has given up on us, or died: nobody knows where it is.

@@ -194,9 +194,10 @@ struct ProcessCell {
   int32_t exit_code;
   int32_t exit_signal;
   uint32_t ring_chunks;
-  uint32_t crash_place;  ///< aon/crash.h; as the process says
-  uint32_t is_followed;  ///< 1: known by aon-run's word alone, it has not said Hello
-  uint32_t is_cut_off;   ///< 1: it ran on when the agent was told to end
+  uint32_t crash_place;   ///< aon/crash.h; as the process says
+  uint32_t is_followed;   ///< 1: known by aon-run's word alone, it has not said Hello
+  uint32_t is_cut_off;    ///< 1: it ran on when the agent was told to end
+  uint32_t is_elsewhere;  ///< 1: of a PID namespace that is not seen here; `pid` is a number there
   uint64_t start_time_ticks;
   uint64_t attach_ticks;
   uint64_t end_ticks;
@@ -209,6 +210,9 @@ struct ProcessCell {
   Versioned<uint32_t> written;           ///< encode thread: ProcessPhase that the spool tells
   Versioned<uint32_t> written_program;   ///< encode thread: number of the path that it tells
   Versioned<PartialDefinition> partial;  ///< encode thread
+
+  /// What the kernel calls it here; 0: it has no number here.
+  int32_t pid_here() const noexcept { return is_elsewhere != 0 ? 0 : pid; }
 };
 
 /// Position of a stream in its ring, replaced as a whole.
@@ -281,7 +285,8 @@ struct EarlierAgents {
 struct RegisteredPid {
   int32_t pid;
   uint32_t is_gone;
-  char program[256];  ///< that the pid became
+  uint32_t is_elsewhere;  ///< as in ProcessCell
+  char program[256];      ///< that the pid became
 };
 
 struct StateHeader {

@@ -54,10 +54,11 @@ bool defines(Elf* elf, const char* wanted) {
   return false;
 }
 
-bool has_said_hello(const State& state, int32_t pid) {
+bool has_said_hello(const State& state, const RegisteredPid& registered) {
   const uint32_t count = state.header().process_count.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < count; ++i) {
-    if (state.process(i).pid == pid) return true;
+    const ProcessCell& cell = state.process(i);
+    if (cell.pid == registered.pid && cell.is_elsewhere == registered.is_elsewhere) return true;
   }
   return false;
 }
@@ -96,7 +97,7 @@ void report_unseen_programs(const State& state, Inbox* inbox) {
   std::set<std::string> programs;
   for (uint32_t i = 0; i < count; ++i) {
     const RegisteredPid& registered = header.registered[i];
-    if (!has_said_hello(state, registered.pid)) programs.insert(registered.program);
+    if (!has_said_hello(state, registered)) programs.insert(registered.program);
   }
   std::string reason;
   size_t named_count = 0;

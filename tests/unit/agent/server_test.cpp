@@ -1,8 +1,9 @@
-// Who may tell the agent how a process has ended, where the kernel does not; and whom it takes on
-// when it is short of descriptors.
+// Who may tell the agent how a process has ended, where the kernel does not; whom it takes on when
+// it is short of descriptors; and what it makes of processes whose pids are not those it sees.
 #include "core/agent/server.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -28,6 +29,7 @@ constexpr uint64_t kPassNs = 10'000'000;
 constexpr int kPasses = 500;
 constexpr int kUnknown = 99;
 constexpr int kFewDescriptors = 64;
+constexpr int kNotAllowed = 77;
 
 class Nobody : public ProcessListener {
  public:
@@ -71,6 +73,15 @@ class Agent {
   void poll() { server_->poll(0); }
   const std::string& refusal() const { return nobody_.refusal; }
   uint32_t process_count() { return state_.header().process_count.load(); }
+  ProcessCell& process(uint32_t cell) { return state_.process(cell); }
+  /// Goes on until `is_true`, if it comes to that.
+  bool serve_until(const std::function<bool()>& is_true) {
+    for (int i = 0; i < kPasses && !is_true(); ++i) {
+      server_->poll(kPassNs);
+      server_->advance(monotonic_ns());
+    }
+    return is_true();
+  }
   bool is_over() const { return server_->is_over(monotonic_ns() + kPassNs * kPasses); }
   /// Exit code that the first process has in the end, or kUnknown.
   int exit_code() {
@@ -147,6 +158,60 @@ void leave_descriptors(int left) {
   if (::setrlimit(RLIMIT_NOFILE, &few) != 0) ::_exit(96);
   int last = 0;
   while (last >= 0 && last < kFewDescriptors - left - 1) last = ::dup(STDERR_FILENO);
+}
+
+bool is_attached(ProcessCell& cell) {
+  return cell.phase.load() == static_cast<uint32_t>(ProcessPhase::kAttached);
+}
+
+/// The connection of a process that says it is `pid`.
+UniqueFd say_hello(const Agent& agent, pid_t pid) {
+  UniqueFd connection = agent.connect();
+  auto hello = message_of<Hello>(MessageType::kHello);
+  hello.pid = pid;
+  send_struct(connection.get(), hello);
+  return connection;
+}
+
+/// The agent of a PID namespace, with a process of its own, meets one of outside that has the same
+/// pid there: `to_outside` gets that pid, then a word that it may go.
+int serve_in_namespace(Agent& agent, int to_outside) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const UniqueFd connection = say_hello(agent, ::getpid());
+    ::pause();
+  }
+  if (!agent.serve_until([&] { return agent.process_count() == 1; })) return 1;
+  if (::write(to_outside, &child, sizeof(child)) != sizeof(child)) return 2;
+  if (!agent.serve_until([&] { return agent.process_count() == 2; })) return 3;
+  ProcessCell& own = agent.process(0);
+  ProcessCell& other = agent.process(1);
+  if (own.pid != child || other.pid != child || other.pid_here() != 0) return 4;
+  if (!is_attached(own)) return 5;
+  reap(child);
+  if (!agent.serve_until([&] { return !is_attached(own); })) return 6;
+  if (!is_attached(other)) return 7;
+  if (::write(to_outside, &child, sizeof(child)) != sizeof(child)) return 8;
+  return agent.serve_until([&] { return !is_attached(other); }) ? 0 : 9;
+}
+
+TEST(Server, takes_no_process_of_another_pid_namespace_for_one_of_its_own) {
+  const int code = on_old_kernel([](Agent& agent) {
+    int pipe[2];
+    if (::pipe(pipe) != 0 || ::unshare(CLONE_NEWPID) != 0) return kNotAllowed;
+    const pid_t inner = ::fork();
+    if (inner == 0) ::_exit(serve_in_namespace(agent, pipe[1]));
+    ::close(pipe[1]);
+    pid_t pid = 0;
+    UniqueFd connection;
+    if (::read(pipe[0], &pid, sizeof(pid)) == sizeof(pid)) connection = say_hello(agent, pid);
+    if (::read(pipe[0], &pid, sizeof(pid)) == sizeof(pid)) connection.reset();
+    int status = 0;
+    ::waitpid(inner, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  });
+  if (code == kNotAllowed) GTEST_SKIP() << "namespaces are not allowed here";
+  EXPECT_EQ(code, 0);
 }
 
 TEST(Server, sends_away_who_calls_when_no_descriptor_is_left) {

@@ -2,6 +2,7 @@
 // aon/annotate.h.
 #include <aon/annotate.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -13,7 +14,15 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { kCalls = 100, kLongName = 1 << 20, kBurst = 500, kBreathNs = 300000, kFlood = 12500 };
+enum {
+  kCalls = 100,
+  kLongName = 1 << 20,
+  kBurst = 500,
+  kBreathNs = 300000,
+  kFlood = 12500,
+  kBeside = 1000,
+  kBesideMost = 60000
+};
 
 static aon_region_t g_in_handler;
 
@@ -205,6 +214,21 @@ static void flood(void) {
   AON_REGION_END("main");
 }
 
+/// A mark a millisecond, until this program and another one have made a thousand beside each other:
+/// each tells by a file, whose names are in MINE and OTHER.
+static void beside(void) {
+  const struct timespec pace = {0, 1000000};
+  const char* mine = getenv("MINE");
+  const char* other = getenv("OTHER");
+  int count = 0;
+  while (count < kBesideMost && (count < kBeside || access(other, F_OK) != 0)) {
+    aon_mark_name("beside");
+    if (++count == kBeside) close(creat(mine, 0600));
+    nanosleep(&pace, NULL);
+  }
+  printf("%d marks\n", count);
+}
+
 static void names_only(void) {
   aon_counter("counter", "");
   aon_region("region");
@@ -230,7 +254,7 @@ int main(int argc, char** argv) {
       {"timer", from_timer},  {"fork", after_fork},       {"open_over_fork", open_over_fork},
       {"long", long_name},    {"many", many_names},       {"threads", threads},
       {"paused", paused},     {"names", names_only},      {"odd", odd},
-      {"flood", flood}};
+      {"flood", flood},       {"beside", beside}};
   for (size_t i = 0; argc > 1 && i < sizeof kCases / sizeof kCases[0]; ++i) {
     if (strcmp(argv[1], kCases[i].name) != 0) continue;
     kCases[i].run();
