@@ -242,6 +242,20 @@ void learn_exchange_status() noexcept {
                        status_bytes(status.get()) == kBytes;
 }
 
+void follow_start(Handle given, Handles requests, int index) noexcept {
+  if (requests.is_null() || AON_LIKELY(requests.has_kept(index, given))) return;
+  Request moved;
+  if (!forget_request(nullptr, given, &moved) || !moved.is_persistent) return;
+  const bool is_integer = requests.convert != nullptr && (given & kOfFortran) != 0;
+  moved.handle = is_integer ? request_of_fortran(static_cast<const int32_t*>(requests.data)[index])
+                            : requests[index];
+  put_request(nullptr, moved);
+}
+
+void WaitMany::follow_starts() const noexcept {
+  for (int i = 0; i < count_; ++i) follow_start(handles_[i], requests_, i);
+}
+
 void put_not_started(Writer* w, const Request& request) noexcept {
   const uint64_t now = ticks(w);
   if (request.kind == RequestKind::kSend) {

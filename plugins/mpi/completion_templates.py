@@ -36,7 +36,7 @@ _LOOK_ONE = _LOOK.replace("{prepare}", """\
     "{then}", " if (value_or({index}, -1) == 0) waiting.complete(w, now, result); "
 )
 
-# While paused: requests that have ended are known no more.
+# While paused: requests that have ended are known no more, those that are started go on.
 _PASS = """\
 {prepare}\
   const int result = real({real_arguments});
@@ -49,6 +49,18 @@ _PASS_OTHERS = {
     "free_request": """\
   free_request(nullptr, handle_at({request}, abi.request_null));
   return real({all});
+""",
+    "start": """\
+  const Handle given = handle_at({request}, abi.request_null);
+  const int result = real({all});
+  follow_start(given, {request}, 0);
+  return result;
+""",
+    "start_all": """\
+  const WaitMany given({count}, {requests}, 1, abi.status_ignore);
+  const int result = real({all});
+  given.follow_starts();
+  return result;
 """,
     "end_split": """\
   forget_split(find_file({fh}));

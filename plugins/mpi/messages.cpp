@@ -94,8 +94,9 @@ void finish_prepare(const OpenCall& call, RequestKind kind, const Envelope& e, H
   put_request(call.w, prepared);
 }
 
-void finish_start_one(const OpenCall& call, Handles request, int result) noexcept {
+void finish_start_one(const OpenCall& call, Handle given, Handles request, int result) noexcept {
   Request started;
+  follow_start(given, request, 0);
   const Handle handle = handle_at(request, abi.request_null);
   const bool is_known = result == kSuccess ? activate_request(handle, &started)
                                            : count_refused_start(handle, &started);

@@ -103,8 +103,8 @@ void finish_start_exchange(const OpenCall& call, const Envelope& sent, const Env
 void finish_prepare(const OpenCall& call, RequestKind kind, const Envelope& e, Handles request,
                     int result, bool is_partitioned = false) noexcept;
 
-/// MPI_Start: the message of the persistent request.
-void finish_start_one(const OpenCall& call, Handles request, int result) noexcept;
+/// MPI_Start: the message of the persistent request, which was `given` before the call.
+void finish_start_one(const OpenCall& call, Handle given, Handles request, int result) noexcept;
 
 /// Inside MPI_Startall, before the real call: each request is a message of its own, in a region
 /// of its own.

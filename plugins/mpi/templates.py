@@ -8,7 +8,7 @@ import window_templates
 # Names that the bodies use; an argument of that name is called `name_`.
 LOCAL_NAMES = {"w", "weight", "real", "result", "call", "sent", "asked", "got", "own", "told"}
 LOCAL_NAMES |= {"plan", "waiting", "c", "bytes", "parent", "handle", "window"}
-LOCAL_NAMES |= {"first", "number", "transfer", "file", "opened", "now"}
+LOCAL_NAMES |= {"first", "number", "transfer", "file", "opened", "now", "given"}
 LOCAL_NAMES |= {"late_flag", "late_index", "late_outcount"}
 
 _ENTER = file_templates.ENTER
@@ -152,8 +152,9 @@ _START_ONE = (
     _ENTER_COMMUNICATION
     + """\
   const OpenCall call = begin_call(w, kSite{name}.id);
+  const Handle given = handle_at({request}, abi.request_null);
   const int result = real({all});
-  finish_start_one(call, {request}, result);
+  finish_start_one(call, given, {request}, result);
   return result;
 """
 )
@@ -162,8 +163,10 @@ _START_ALL = (
     _ENTER_COMMUNICATION
     + """\
   const OpenCall call = begin_call(w, kSite{name}.id);
+  const WaitMany given({count}, {requests}, 1, abi.status_ignore);
   const uint64_t first = start_each(w, {count}, {requests});
   const int result = real({all});
+  given.follow_starts();
   if (AON_UNLIKELY(result != kSuccess)) stop_each(w, {count}, {requests}, first);
   finish_span(call, failed(result));
   return result;
