@@ -67,8 +67,12 @@ void Drainer::restore() {
     return;
   }
   const StagingEntry* last = staging_->last_entry(head);
-  if (last == nullptr || last->has_position == 0 || last->stream >= kMaxStreams) return;
+  if (last == nullptr || last->stream >= kMaxStreams) return;
   StreamCell& cell = state_->stream(last->stream);
+  if (last->has_position == 0) {
+    cell.open_calls_written = 1;  // write_open_calls() alone gives none
+    return;
+  }
   if (is_ahead(last->position, cell.position.get())) cell.position.set(last->position);
 }
 

@@ -262,6 +262,26 @@ TEST_F(DrainerTest, goes_on_at_the_beginning_of_staging_that_a_killed_worker_pub
   EXPECT_GT(state_.header().staging_head.load(), kStagingBytes);
 }
 
+TEST_F(DrainerTest, open_calls_that_a_killed_worker_published_are_not_written_again) {
+  start(64u << 20);
+  ASSERT_TRUE(add_process(0));
+  UniqueFd ring_fd(dup(drainer_->ring_fd(0)));
+  BegunCall call{};
+  call.tsc = call.raw_ns = 100;
+  std::strcpy(call.name, "MPI_Init");
+  drainer_->show_call(0, call);
+  ASSERT_TRUE(drainer_->drain_to_end(0, 1000));
+  ASSERT_EQ(staged_count(), 1u);
+  StreamCell& main_stream = stream(0, kMainThreadSlot);
+  ASSERT_EQ(main_stream.open_calls_written, 1u);
+  main_stream.open_calls_written = 0;  // killed before this store
+  start(64u << 20);
+  drainer_->restore();
+  ASSERT_TRUE(drainer_->attach(0, std::move(ring_fd)));
+  EXPECT_TRUE(drainer_->drain_to_end(0, 1000));
+  EXPECT_EQ(staged_count(), 1u);
+}
+
 TEST_F(DrainerTest, stream_without_a_cell_is_counted_with_the_main_thread) {
   start(64u << 20);
   ASSERT_TRUE(add_process(0));
