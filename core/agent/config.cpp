@@ -74,10 +74,11 @@ void fill_limits(Config* config) {
       options.node_memory_bytes != 0
           ? options.node_memory_bytes
           : std::clamp(memory_limit_bytes() / 100, kLeastNodeBytes, kMostNodeBytes);
-  // A memfd is a file: the limit on file sizes holds for it, and for the segments.
+  // A memfd is a file: the limit on file sizes holds for it (state.h, too), and for the segments.
   rlimit file_limit{};
   ::getrlimit(RLIMIT_FSIZE, &file_limit);
   const uint64_t largest_file = std::max<uint64_t>(file_limit.rlim_max, kMiB);
+  config->file_limit_bytes = largest_file;
   config->staging_bytes = std::clamp(std::bit_floor(node_bytes / 16), 4 * kMiB, 64 * kMiB);
   config->staging_bytes = std::min(config->staging_bytes, std::bit_floor(largest_file / 2));
   config->drain.ring_bytes = std::min(options.memory_bytes, largest_file / 2);

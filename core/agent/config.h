@@ -26,6 +26,7 @@ struct Config {
   std::string finalize_program;  ///< `aon`; empty: none
   std::string provider_folder;   ///< installed providers
   std::string topology_problem;  ///< why it is not the one that was asked for; empty: it is
+  uint64_t file_limit_bytes = 0;
   uint64_t staging_bytes = 0;
   DrainSettings drain{};
   EncoderSettings encoder;

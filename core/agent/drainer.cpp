@@ -67,7 +67,7 @@ void Drainer::restore() {
     return;
   }
   const StagingEntry* last = staging_->last_entry(head);
-  if (last == nullptr || last->stream >= kMaxStreams) return;
+  if (last == nullptr || last->stream >= state_->sizes().streams) return;
   StreamCell& cell = state_->stream(last->stream);
   if (last->has_position == 0) {
     cell.open_calls_written = 1;  // write_open_calls() alone gives none
@@ -110,7 +110,7 @@ void Drainer::restore_streams(Ring* ring) const {
   const uint32_t process = state_->process(ring->cell).process;
   const uint32_t count =
       state_->header().stream_count.load(std::memory_order_acquire);  // pairs with agent:cells
-  for (uint32_t i = 0; i < count && i < kMaxStreams; ++i) {
+  for (uint32_t i = 0; i < count && i < state_->sizes().streams; ++i) {
     const StreamCell& cell = state_->stream(i);
     if (cell.in_use.load(std::memory_order_acquire) == 0 ||  // pairs with agent:cells
         cell.process != process || cell.slot >= kRingSlots || cell.context >= kContexts)

@@ -127,7 +127,7 @@ void Encoder::take_inbox() {
 bool Encoder::are_samples_many() const noexcept {
   const uint64_t head =
       state_->header().sample_head.load(std::memory_order_acquire);  // pairs with agent:samples
-  return head - samples_read_ > kMaxSamples / 8;
+  return head - samples_read_ > state_->sizes().samples / 8;
 }
 
 /// A cell stays as it is until the commit moves the tail behind it: runs point into it.

@@ -81,7 +81,7 @@ void Encoder::write_refused_definitions() {
 void Encoder::save_assemblies(uint64_t commit) {
   for (auto& [process, assembly] : assemblies_) {
     const uint32_t index = process - state_->header().first_process;
-    if (index >= kMaxProcesses) continue;
+    if (index >= state_->sizes().processes) continue;
     auto& saved = state_->process(index).partial;
     if (assembly.bytes.empty() && saved.at(commit).byte_count == 0) continue;
     PartialDefinition partial{};
@@ -155,7 +155,7 @@ void Encoder::continue_earlier_agents() {
       earlier.refused[slot == spool::kSeriesSlot ? 0 : 1] = told.refused;
   }
   for (const auto& [metric, count] : stand.counts) {
-    if (earlier.metric_count == kMaxMetrics) break;
+    if (earlier.metric_count == state_->sizes().metrics) break;
     state_->earlier_metric(earlier.metric_count++) = {
         1, spool::kNodeProcess, metric, 0, count.value, count.enabled_ns, count.running_ns};
   }

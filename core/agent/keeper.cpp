@@ -101,7 +101,7 @@ Status Keeper::prepare() {
   // Without it there is no lease, and other nodes do not see this one; recording goes on.
   if (Status status = cluster::make_agents_folder(config_.job_folder); !status)
     AON_LOG_WARNING("%s", status.error().message.c_str());
-  auto state_fd = State::create();
+  auto state_fd = State::create(config_.file_limit_bytes);
   if (!state_fd) return state_fd.error();
   state_fd_ = std::move(*state_fd);
   auto staging_fd = Staging::create(config_.staging_bytes);

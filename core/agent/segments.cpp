@@ -123,7 +123,7 @@ Segments::Owner& Segments::owner_of(uint32_t process, uint32_t slot) {
   if (owner.cell != kNoCell) return owner;
   StateHeader& header = state_->header();
   const uint32_t index = header.file_count.load(std::memory_order_relaxed);
-  if (index == kMaxFiles) return owner;
+  if (index == state_->sizes().files) return owner;
   FileCell& cell = state_->file(index);
   cell.process = process;
   cell.slot = slot;

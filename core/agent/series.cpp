@@ -21,7 +21,7 @@ Series::Series(const State* state) : state_(state) {
 /// False: its end was seen before the last worker was killed.
 bool Series::is_wanted(uint32_t process) const {
   const uint32_t index = process - state_->header().first_process;
-  if (process == spool::kNodeProcess || index >= kMaxProcesses) return true;
+  if (process == spool::kNodeProcess || index >= state_->sizes().processes) return true;
   const uint32_t phase =
       state_->process(index).phase.load(std::memory_order_acquire);  // pairs with agent:phase
   return phase < static_cast<uint32_t>(ProcessPhase::kDrained);
@@ -39,7 +39,7 @@ uint32_t Series::take_cell() {
     return index;
   }
   uint32_t& count = state_->header().metric_count;
-  return count < kMaxMetrics ? count++ : kNoCell;
+  return count < state_->sizes().metrics ? count++ : kNoCell;
 }
 
 bool Series::add_accumulated(uint32_t process, uint32_t metric) {
@@ -105,7 +105,7 @@ bool Series::push(const SampleCell& sample) {
       header.sample_tail.load(std::memory_order_acquire);  // pairs with agent:sampled
   // All are written: it begins anew, in memory that has been used before.
   if (head == tail) header.sample_base.store(head, std::memory_order_relaxed);
-  if (head - tail < kMaxSamples) {
+  if (head - tail < state_->sizes().samples) {
     state_->sample(head) = sample;
     header.sample_head.store(head + 1, std::memory_order_release);  // pairs with agent:samples
     return true;

@@ -143,7 +143,7 @@ bool Server::add_process(const Newcomer& newcomer, UniqueFd connection, UniqueFd
                          uint32_t* added) {
   StateHeader& header = state_->header();
   const uint32_t index = header.process_count.load(std::memory_order_relaxed);
-  if (index >= kMaxProcesses) return refuse(newcomer, connection.get(), kNoPlace);
+  if (index >= state_->sizes().processes) return refuse(newcomer, connection.get(), kNoPlace);
   // The last ones are for files: without them nothing of anybody could be written.
   if (is_among_the_last(std::max(connection.get(), pidfd.get())))
     return refuse(newcomer, connection.get(), kFewDescriptors);

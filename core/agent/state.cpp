@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,31 +12,56 @@
 #include "core/base/file.h"
 
 namespace aon::agent {
+namespace {
+
+uint64_t bytes_of(const StateSizes& sizes) {
+  return sizeof(StateHeader) + uint64_t{sizes.processes} * sizeof(ProcessCell) +
+         uint64_t{sizes.streams} * sizeof(StreamCell) + uint64_t{sizes.files} * sizeof(FileCell) +
+         uint64_t{sizes.metrics} * 2 * sizeof(MetricCell) +
+         uint64_t{sizes.samples} * sizeof(SampleCell);
+}
+
+StateSizes sizes_within(uint64_t most_bytes) {
+  StateSizes sizes{kMaxProcesses, kMaxStreams, kMaxFiles, kMaxMetrics, kMaxSamples};
+  for (uint32_t i = 0; i < kMostHalvings && bytes_of(sizes) > most_bytes; ++i) {
+    for (uint32_t* count :
+         {&sizes.processes, &sizes.streams, &sizes.files, &sizes.metrics, &sizes.samples})
+      *count /= 2;
+  }
+  return sizes;
+}
+
+}  // namespace
 
 Result<State> State::map(int fd) {
-  void* memory = ::mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  StateSizes sizes{};
+  if (::pread(fd, &sizes, sizeof(sizes), offsetof(StateHeader, sizes)) != sizeof(sizes))
+    return errno_error("cannot read", "the agent's state", errno);
+  void* memory = ::mmap(nullptr, bytes_of(sizes), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (memory == MAP_FAILED) return errno_error("cannot map", "the agent's state", errno);
   State state;
   auto* at = static_cast<uint8_t*>(memory);
   state.header_ = reinterpret_cast<StateHeader*>(at);
   at += sizeof(StateHeader);
   state.processes_ = reinterpret_cast<ProcessCell*>(at);
-  at += size_t{kMaxProcesses} * sizeof(ProcessCell);
+  at += size_t{sizes.processes} * sizeof(ProcessCell);
   state.streams_ = reinterpret_cast<StreamCell*>(at);
-  at += size_t{kMaxStreams} * sizeof(StreamCell);
+  at += size_t{sizes.streams} * sizeof(StreamCell);
   state.files_ = reinterpret_cast<FileCell*>(at);
-  at += size_t{kMaxFiles} * sizeof(FileCell);
+  at += size_t{sizes.files} * sizeof(FileCell);
   state.metrics_ = reinterpret_cast<MetricCell*>(at);
-  at += size_t{kMaxMetrics} * sizeof(MetricCell);
+  at += size_t{sizes.metrics} * sizeof(MetricCell);
   state.samples_ = reinterpret_cast<SampleCell*>(at);
-  at += size_t{kMaxSamples} * sizeof(SampleCell);
+  at += size_t{sizes.samples} * sizeof(SampleCell);
   state.earlier_metrics_ = reinterpret_cast<MetricCell*>(at);
   return state;
 }
 
-Result<UniqueFd> State::create() {
+Result<UniqueFd> State::create(uint64_t most_bytes) {
+  const StateSizes sizes = sizes_within(most_bytes);
   UniqueFd fd(::memfd_create("aon-agent-state", MFD_CLOEXEC));
-  if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(bytes())) != 0)
+  if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(bytes_of(sizes))) != 0 ||
+      ::pwrite(fd.get(), &sizes, sizeof(sizes), offsetof(StateHeader, sizes)) != sizeof(sizes))
     return errno_error("cannot create", "the agent's state", errno);
   return fd;
 }
@@ -44,7 +70,7 @@ uint32_t State::find_or_add_stream(uint32_t process, uint16_t slot,
                                    uint16_t context) const noexcept {
   const uint32_t count =
       header_->stream_count.load(std::memory_order_acquire);  // pairs with agent:cells
-  for (uint32_t i = 0; i < count && i < kMaxStreams; ++i) {
+  for (uint32_t i = 0; i < count && i < sizes().streams; ++i) {
     const StreamCell& cell = streams_[i];
     if (cell.in_use.load(std::memory_order_acquire) != 0 &&  // pairs with agent:cells
         cell.process == process && cell.slot == slot && cell.context == context)
@@ -56,8 +82,8 @@ uint32_t State::find_or_add_stream(uint32_t process, uint16_t slot,
 uint32_t State::add_stream(uint32_t process, uint16_t slot, uint16_t context) const noexcept {
   const uint32_t index =
       header_->stream_count.fetch_add(1, std::memory_order_acq_rel);  // pairs with agent:cells
-  if (index >= kMaxStreams) {
-    header_->stream_count.store(kMaxStreams, std::memory_order_relaxed);
+  if (index >= sizes().streams) {
+    header_->stream_count.store(sizes().streams, std::memory_order_relaxed);
     return kNoCell;
   }
   StreamCell& cell = streams_[index];

@@ -2,10 +2,11 @@
 /// the worker maps it. Everything a restarted worker needs to take up the work exactly where the
 /// dead one was killed stands here, in the staging memfd, in the rings and in the spool.
 ///
-///     StateHeader | ProcessCell[kMaxProcesses] | StreamCell[kMaxStreams] | FileCell[kMaxFiles]
-///                 | MetricCell[kMaxMetrics] | SampleCell[kMaxSamples] | MetricCell[kMaxMetrics]
+///     StateHeader | ProcessCell[processes] | StreamCell[streams] | FileCell[files]
+///                 | MetricCell[metrics] | SampleCell[samples] | MetricCell[metrics]
 ///
-/// The file is sparse: a cell that was never used costs nothing.
+/// The file is sparse: a cell that was never used costs nothing. How many there are of each stands
+/// in the header: kMaxProcesses and so on, less where the limit on file sizes is small.
 ///
 /// Two actors, two kinds of progress:
 ///   drain thread   copies records of a ring into a staging entry, publishes the entry (staging
@@ -40,6 +41,7 @@ constexpr uint32_t kMaxFiles = 32768;
 constexpr uint32_t kMaxRegistered = 4096;
 constexpr uint32_t kMaxSamples = 65536;  ///< between two commits
 constexpr uint32_t kMaxMetrics = 65536;  ///< at one time
+constexpr uint32_t kMostHalvings = 5;    ///< of all these but kMaxRegistered
 constexpr uint32_t kNoCell = 0xffffffffu;
 constexpr uint32_t kAgentStreams = 2;  ///< of a process: its series and its call samples
 
@@ -289,8 +291,18 @@ struct RegisteredPid {
   char program[256];      ///< that the pid became
 };
 
+/// How many cells there are of each kind; powers of two.
+struct StateSizes {
+  uint32_t processes;
+  uint32_t streams;
+  uint32_t files;
+  uint32_t metrics;
+  uint32_t samples;
+};
+
 struct StateHeader {
   uint64_t magic;
+  StateSizes sizes;                               ///< as the memfd was made
   std::atomic<uint64_t> commit;                   ///< encode thread: the last whole commit
   std::atomic<uint64_t> staging_head;             ///< drain thread
   std::atomic<uint64_t> staging_base;             ///< drain thread: entries begin here (staging.h)
@@ -336,17 +348,14 @@ inline bool ranks_are_coming(const StateHeader& header) noexcept {
 /// The mapped state. Lives as long as the worker.
 class State {
  public:
-  static constexpr size_t bytes() {
-    return sizeof(StateHeader) + size_t{kMaxProcesses} * sizeof(ProcessCell) +
-           size_t{kMaxStreams} * sizeof(StreamCell) + size_t{kMaxFiles} * sizeof(FileCell) +
-           size_t{kMaxMetrics} * 2 * sizeof(MetricCell) + size_t{kMaxSamples} * sizeof(SampleCell);
-  }
-  /// The memfd, all zero.   Errors: kIo.
-  static Result<UniqueFd> create();
+  /// The memfd, all zero but for the sizes. Of `most_bytes` at most, as far as kMostHalvings go.
+  /// Errors: kIo.
+  static Result<UniqueFd> create(uint64_t most_bytes = ~uint64_t{0});
   /// Maps it.   Errors: kIo.
   static Result<State> map(int fd);
 
   StateHeader& header() const noexcept { return *header_; }
+  const StateSizes& sizes() const noexcept { return header_->sizes; }
   ProcessCell& process(uint32_t index) const noexcept { return processes_[index]; }
   StreamCell& stream(uint32_t index) const noexcept { return streams_[index]; }
   FileCell& file(uint32_t index) const noexcept { return files_[index]; }
@@ -354,14 +363,14 @@ class State {
   /// One between tail and head.
   SampleCell& sample(uint64_t number) const noexcept {
     const uint64_t base = header_->sample_base.load(std::memory_order_relaxed);
-    return samples_[(number - base) % kMaxSamples];
+    return samples_[(number - base) & (sizes().samples - 1)];
   }
   MetricCell& earlier_metric(uint32_t index) const noexcept { return earlier_metrics_[index]; }
   /// Of a process, or of the node for any other number. `slot` is one of the agent's.
   RefusedSamples& refused_samples(uint32_t process, uint16_t slot) const noexcept {
     const uint32_t index = process - header_->first_process;
     RefusedSamples* all =
-        index < kMaxProcesses ? processes_[index].refused_samples : header_->refused_samples;
+        index < sizes().processes ? processes_[index].refused_samples : header_->refused_samples;
     return all[agent_stream(slot)];
   }
   /// Samples of the same stream that earlier agents had no room for: of the node alone.

@@ -416,6 +416,13 @@ class SmallLimits(FaultCase):
         for rank in (0, 1):
             self.assert_every_call(document, rank)
 
+    def test_file_limit_below_what_the_state_of_large_nodes_takes(self):
+        document = self.limited("ulimit -f 204800")
+        self.assertTrue(document["job"]["complete"], document["job"])
+        for rank in (0, 1):
+            self.assert_every_call(document, rank)
+            self.assertFalse(self.rank_of(document, rank).get("fallback"))
+
     def test_memory_of_a_rank_without_an_agent(self):
         """Of the command line, against what the environment says."""
         env = environment(AON_MEMORY="64MiB")

@@ -1,6 +1,7 @@
 #include "core/agent/state.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstring>
 #include <memory>
@@ -76,6 +77,41 @@ TEST(State, gives_each_stream_one_cell) {
   auto again = State::map(fd->get());
   ASSERT_TRUE(again);
   EXPECT_EQ(again->find_or_add_stream(0, 1, 1), second);
+}
+
+TEST(State, has_fewer_cells_where_files_may_not_be_large) {
+  constexpr uint64_t kMiB = 1u << 20;
+  constexpr uint64_t kMostBytes = 20 * kMiB;
+  const auto size_of = [](const UniqueFd& fd) {
+    struct stat status {};
+    ::fstat(fd.get(), &status);
+    return static_cast<uint64_t>(status.st_size);
+  };
+  const UniqueFd whole = State::create().value();
+  EXPECT_EQ(State::map(whole.get()).value().sizes().processes, kMaxProcesses);
+  EXPECT_GT(size_of(whole), 10 * kMostBytes);
+  const UniqueFd fd = State::create(kMostBytes).value();
+  EXPECT_LE(size_of(fd), kMostBytes);
+  const State state = State::map(fd.get()).value();
+  const StateSizes sizes = state.sizes();
+  EXPECT_EQ(sizes.processes, kMaxProcesses / 16);
+  EXPECT_EQ(sizes.streams, kMaxStreams / 16);
+  // Each has a place of its own, up to the end of the file.
+  state.process(sizes.processes - 1).pid = 1;
+  state.stream(sizes.streams - 1).process = 2;
+  state.file(sizes.files - 1).process = 3;
+  state.metric(sizes.metrics - 1).process = 4;
+  state.sample(sizes.samples - 1).process = 5;
+  state.earlier_metric(sizes.metrics - 1).process = 6;
+  EXPECT_EQ(state.process(sizes.processes - 1).pid, 1);
+  EXPECT_EQ(state.stream(sizes.streams - 1).process, 2u);
+  EXPECT_EQ(state.file(sizes.files - 1).process, 3u);
+  EXPECT_EQ(state.metric(sizes.metrics - 1).process, 4u);
+  EXPECT_EQ(state.sample(sizes.samples - 1).process, 5u);
+  for (uint32_t i = 0; i < sizes.streams; ++i)
+    ASSERT_NE(state.add_stream(1 + i, 1, 0), kNoCell) << i;
+  EXPECT_EQ(state.add_stream(0, 1, 0), kNoCell);
+  EXPECT_GT(size_of(State::create(kMiB).value()), 8 * kMiB) << "the least";
 }
 
 TEST(State, counts_the_time_of_a_process_once_however_many_programs_it_was) {
