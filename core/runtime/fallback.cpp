@@ -19,6 +19,7 @@
 
 #include "core/base/disable.h"
 #include "core/runtime/launch_mark.h"
+#include "core/runtime/output_folder.h"
 #include "core/runtime/process.h"
 
 namespace aon::runtime {
@@ -72,20 +73,6 @@ uint64_t share_of_disk(uint64_t number) {
     if (--number == 0) return bytes;
     room -= file_bytes(bytes);
   }
-}
-
-/// DIR/spool/HOST in `path`, made where it is missing. False: not possible.
-bool make_folder(char (&path)[PATH_MAX]) {
-  const char* output = secure_getenv("AON_OUTPUT");
-  if (output == nullptr || output[0] != '/') return false;
-  char host[HOST_NAME_MAX + 1] = {};
-  if (gethostname(host, sizeof host - 1) != 0 || strchr(host, '/') != nullptr) return false;
-  const char* format[] = {"%s", "%s/spool", "%s/spool/%s"};
-  for (const char* part : format) {
-    if (snprintf(path, sizeof path, part, output, host) >= PATH_MAX) return false;
-    mkdir(path, 0700);  // mostly there already; open() tells
-  }
-  return true;
 }
 
 using RingName = char[64];
@@ -194,11 +181,12 @@ void* map_file(int folder, const ProcessIdentity& identity, RingGeometry* geomet
 }
 
 /// Appends a byte to a file that all processes of the node share. False: not possible.
-bool append_byte(const char* path) {
+bool append_byte(int folder) {
   rlimit limit = {};
   getrlimit(RLIMIT_FSIZE, &limit);
   if (limit.rlim_cur < kSmallestBytes) return false;  // a byte beyond it would raise SIGXFSZ
-  const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+  const int flags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
+  const int fd = openat(folder, "unrecorded", flags, 0600);
   if (fd < 0) return false;
   fchmod(fd, 0600);  // whatever the umask of the program is
   const bool is_written = write(fd, "1", 1) == 1;
@@ -206,29 +194,36 @@ bool append_byte(const char* path) {
   return is_written;
 }
 
-}  // namespace
-
-void count_unrecorded(char (&path)[PATH_MAX]) {
-  constexpr char kName[] = "/unrecorded";
-  constexpr size_t kNumberBytes = 40;
-  if (is_disabled_by(secure_getenv("AON_DISABLE")) || !make_folder(path)) return;
-  const size_t length = strlen(path);
-  if (length + sizeof kName + kNumberBytes > sizeof path) return;
-  memcpy(path + length, kName, sizeof kName);
-  if (append_byte(path)) return;
-  // A link takes no descriptor.
+/// A link takes no descriptor; where none was left for `folder`, -1, its name has to do.
+void leave_link(int folder, char (&path)[PATH_MAX]) {
+  size_t length = 0;
+  if (folder < 0) {
+    if (!find_node_folder(path)) return;
+    length = strlen(path);
+    path[length++] = '/';
+  }
   timespec now = {};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  snprintf(path + length, sizeof path - length, "%s-%d-%lld%09ld", kName, getpid(),
-           static_cast<long long>(now.tv_sec), now.tv_nsec);
-  if (symlink("unrecorded", path) != 0) {
+  const size_t room = sizeof path - length;
+  const int bytes = snprintf(path + length, room, "unrecorded-%d-%lld%09ld", getpid(),
+                             static_cast<long long>(now.tv_sec), now.tv_nsec);
+  if (bytes < 0 || static_cast<size_t>(bytes) >= room) return;
+  if (symlinkat("unrecorded", folder < 0 ? AT_FDCWD : folder, path) != 0) {
     // Not even for that; nobody can be told.
   }
 }
 
+}  // namespace
+
+void count_unrecorded(char (&path)[PATH_MAX]) {
+  if (is_disabled_by(secure_getenv("AON_DISABLE"))) return;
+  const int folder = open_node_folder(path);
+  if (folder < 0 || !append_byte(folder)) leave_link(folder, path);
+  if (folder >= 0) close(folder);
+}
+
 bool open_fallback_ring(Process& p) {
-  if (!make_folder(p.path)) return false;
-  const int folder = open(p.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int folder = open_node_folder(p.path);
   if (folder < 0) return false;
   ProcessIdentity identity = process_identity();
   identity.no_agent = p.no_agent;
