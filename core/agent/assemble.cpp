@@ -1,5 +1,6 @@
 #include "core/agent/assemble.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -19,6 +20,7 @@
 #include "core/base/file.h"
 #include "core/base/lease.h"
 #include "core/base/log.h"
+#include "core/base/owner.h"
 #include "core/base/unique_fd.h"
 #include "core/spool/files.h"
 
@@ -113,6 +115,14 @@ std::string reason(int status, int errors) {
   return text.empty() ? "exit code " + std::to_string(WEXITSTATUS(status)) : text;
 }
 
+bool is_own_plan(const std::string& job_folder) {
+  const std::string shares = job_folder + "/" + spool::kSharesFolder;
+  const Result<UniqueFd> folder = open_file(shares, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  const Result<UniqueFd> plan =
+      open_file(job_folder + "/" + spool::kSharePlan, O_RDONLY | O_NOFOLLOW);
+  return folder && plan && is_of_this_user(folder->get(), plan->get());
+}
+
 }  // namespace
 
 AssembleOutcome assemble(const Config& config, const std::function<void()>& beat, bool is_marked) {
@@ -139,9 +149,9 @@ AssembleOutcome assemble(const Config& config, const std::function<void()>& beat
 bool is_share_wanted(const Config& config, uint64_t* last_plan) {
   struct stat about {};
   const std::string plan = config.job_folder + "/" + spool::kSharePlan;
-  if (::stat(plan.c_str(), &about) != 0 || about.st_uid != ::geteuid()) return false;
+  if (::stat(plan.c_str(), &about) != 0) return false;
   const uint64_t number = about.st_ino + static_cast<uint64_t>(about.st_mtim.tv_nsec);
-  if (number == *last_plan) return false;
+  if (number == *last_plan || !is_own_plan(config.job_folder)) return false;
   *last_plan = number;
   return true;
 }

@@ -13,6 +13,7 @@
 
 #include "core/base/account.h"
 #include "core/base/file.h"
+#include "core/base/owner.h"
 
 namespace aon {
 namespace {
@@ -53,10 +54,10 @@ Status make_folders(const std::string& path) {
   return {};
 }
 
-bool is_own(int fd) {
+bool is_own(int fd, const std::string& path) {
   struct stat status {};
-  return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
-         (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+  return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+         (status.st_mode & (S_IWGRP | S_IWOTH)) == 0 && is_own_file(fd, path);
 }
 
 }  // namespace
@@ -74,7 +75,7 @@ Result<std::vector<AvoidedProgram>> AvoidList::read() const {
   auto file = open_file(path_, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (!file && file.error().code == Code::kNotFound) return entries;
   if (!file) return file.error();
-  if (!is_own(file->get()))
+  if (!is_own(file->get(), path_))
     return Error{Code::kInvalid, path_ + " is not this user's alone: it is not used"};
   std::string text(kMaxBytes, '\0');
   const Result<size_t> bytes = read_at(file->get(), text.data(), text.size(), 0);
@@ -107,7 +108,7 @@ Status AvoidList::add(const std::string& program, const std::string& place) {
   if (Status status = make_folders(path_); !status) return status;
   auto file = open_file(path_, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK);
   if (!file) return file.error();
-  if (!is_own(file->get()))
+  if (!is_own(file->get(), path_))
     return Error{Code::kInvalid, path_ + " is not this user's alone: it is not used"};
   ::flock(file->get(), LOCK_EX);  // of two that add, the second sees the first one's line
   if (holds(program)) return {};

@@ -25,6 +25,7 @@
 
 #include "core/base/file.h"
 #include "core/base/lease.h"
+#include "core/base/owner.h"
 
 namespace aon::cluster {
 namespace {
@@ -71,6 +72,13 @@ Token token_of_exec() {
   Token token{};
   sha256_digest(&context, token.size(), token.data());
   return token;
+}
+
+/// Others may do nothing with it. A file's mode is not mended: they may have read its token, or
+/// written it.
+bool is_private(int fd) {
+  struct stat status {};
+  return fstat(fd, &status) == 0 && (status.st_mode & 077) == 0;
 }
 
 /// A numeric address and port as the sockets want it.
@@ -152,9 +160,10 @@ Status make_agents_folder(const std::string& job_folder) {
 Status make_private_folder(const std::string& path) {
   if (mkdir(path.c_str(), 0700) == 0) return {};
   if (errno != EEXIST) return errno_error("cannot create", path, errno);
-  struct stat status {};
-  if (lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
-      (status.st_mode & 077) == 0)
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd && errno == ENOENT) return errno_error("cannot open", path, errno);  // gone again
+  if (fd && is_of_this_user(fd.get()) &&
+      (is_private(fd.get()) || (fchmod(fd.get(), 0700) == 0 && is_private(fd.get()))))
     return {};
   return Error{Code::kInvalid, path + " is not a private folder of this user"};
 }
@@ -195,14 +204,17 @@ void remove_address(const std::string& agents, const std::string& node) {
 
 Result<AgentAddress> read_address(const std::string& agents, const std::string& node) {
   const std::string path = agents + "/" + node + kSuffix;
-  auto file = open_file(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-  if (!file) return file.error();
+  const Result<UniqueFd> folder = open_file(agents, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (!folder) return folder.error();
+  const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  const UniqueFd file(openat(folder->get(), (node + kSuffix).c_str(), flags));
   struct stat status {};
-  if (fstat(file->get(), &status) != 0) return errno_error("cannot read", path, errno);
-  if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & 077) != 0)
+  if (!file || fstat(file.get(), &status) != 0) return errno_error("cannot read", path, errno);
+  if (!S_ISREG(status.st_mode) || !is_private(file.get()) ||
+      !is_of_this_user(folder->get(), file.get()))
     return Error{Code::kInvalid, path + " is not a private file of this user"};
   char buffer[kMaxFileBytes];
-  const ssize_t got = read(file->get(), buffer, sizeof(buffer));
+  const ssize_t got = read(file.get(), buffer, sizeof(buffer));
   if (got < 0) return errno_error("cannot read", path, errno);
   std::istringstream lines(std::string(buffer, static_cast<size_t>(got)));
   std::string line;

@@ -34,7 +34,8 @@ struct AgentAddress {
   std::vector<Endpoint> endpoints;
 };
 
-/// Makes `folder` with mode 0700. Errors: kInvalid when it is there and not this user's alone.
+/// Makes `folder` with mode 0700, or gives it this mode. Errors: kInvalid when it is there and not
+/// this user's, or the file system keeps others' rights.
 Status make_private_folder(const std::string& folder);
 /// DIR/agents, made with mode 0700.
 Status make_agents_folder(const std::string& job_folder);

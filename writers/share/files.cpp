@@ -10,6 +10,7 @@
 
 #include "core/base/file.h"
 #include "core/base/lease.h"
+#include "core/base/owner.h"
 #include "core/spool/crc32c.h"
 
 namespace aon::writers::share {
@@ -104,7 +105,7 @@ Error FileReader::damage() const {
 Status FileReader::read_index() {
   struct stat about {};
   if (fstat(file_.get(), &about) != 0) return errno_error("look at", path_.string(), errno);
-  if (about.st_uid != geteuid()) return damage();
+  if (!is_own_file(file_.get(), path_.string())) return damage();
   file_bytes_ = static_cast<uint64_t>(about.st_size);
   std::string header(kHeader.size(), '\0');
   Result<size_t> count = read_at(file_.get(), header.data(), header.size(), 0);

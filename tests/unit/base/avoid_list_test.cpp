@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/unit/squashed.h"
+
 namespace aon {
 namespace {
 
@@ -67,6 +69,20 @@ TEST_F(AvoidListTest, not_a_list_of_ours) {
   EXPECT_EQ(list.read().error().code, Code::kInvalid);
   EXPECT_FALSE(list.holds("/bin/app"));
   EXPECT_FALSE(list.add("/bin/other", "libaon.so"));
+}
+
+TEST_F(AvoidListTest, is_own_where_the_home_shows_another_owner) {
+  if (::geteuid() != 0) GTEST_SKIP() << "making files of another user needs root";
+  ASSERT_EQ(::chmod(folder_.c_str(), 0755), 0);
+  AvoidList list(test::shown_folder(folder_) + "/aon/avoid");
+  {
+    const test::Squashed squashed;
+    ASSERT_TRUE(list.add("/bin/app", "libaon.so"));
+    EXPECT_TRUE(list.holds("/bin/app"));
+    ASSERT_TRUE(list.add("/bin/other", "libaon.so"));
+    ASSERT_TRUE(list.remove("/bin/other"));
+  }
+  EXPECT_FALSE(list.holds("/bin/app")) << "of another user";
 }
 
 TEST_F(AvoidListTest, link_is_not_followed) {

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/unit/squashed.h"
+
 namespace aon::cluster {
 namespace {
 
@@ -59,6 +61,38 @@ TEST_F(AddressFile, made_by_somebody_else_is_refused) {
   ASSERT_TRUE(write_address(agents_, "n4", {random_token(), {}}));
   ASSERT_EQ(chown(path("n4").c_str(), 12345, 12345), 0);
   EXPECT_EQ(read_address(agents_, "n4").error().code, Code::kInvalid);
+}
+
+TEST_F(AddressFile, is_read_where_the_file_system_shows_another_owner) {
+  if (geteuid() != 0) GTEST_SKIP() << "making files of another user needs root";
+  const std::string job = test::shown_folder(folder_);
+  const std::string agents = agents_folder(job);
+  ASSERT_EQ(chmod(folder_.c_str(), 0755), 0);
+  {
+    const test::Squashed squashed;
+    ASSERT_TRUE(make_agents_folder(job));
+    ASSERT_TRUE(make_agents_folder(job)) << "another agent's";
+    ASSERT_TRUE(write_address(agents, "n1", {random_token(), {}}));
+    EXPECT_TRUE(read_address(agents, "n1"));
+  }
+  ASSERT_EQ(chown((agents + "/n1.address").c_str(), 0, 0), 0);
+  EXPECT_EQ(read_address(agents, "n1").error().code, Code::kInvalid) << "only the folder";
+  ASSERT_EQ(chown((agents + "/n1.address").c_str(), test::kShownOwner, 0), 0);
+  ASSERT_EQ(chown(agents.c_str(), 0, 0), 0);
+  EXPECT_EQ(read_address(agents, "n1").error().code, Code::kInvalid) << "only the file";
+  ASSERT_EQ(chown(agents.c_str(), test::kShownOwner, 0), 0);
+  EXPECT_EQ(read_address(agents, "n1").error().code, Code::kInvalid) << "of another user";
+  EXPECT_EQ(make_agents_folder(job).error().code, Code::kInvalid);
+}
+
+TEST_F(AddressFile, lies_in_a_folder_that_becomes_private) {
+  ASSERT_EQ(chmod(agents_.c_str(), 0770), 0);
+  EXPECT_TRUE(make_agents_folder(folder_));
+  EXPECT_EQ(fs::status(agents_).permissions(), fs::perms::owner_all);
+  fs::rename(agents_, folder_ + "/elsewhere");
+  fs::create_directory_symlink("elsewhere", agents_);
+  EXPECT_EQ(make_agents_folder(folder_).error().code, Code::kInvalid);
+  EXPECT_FALSE(read_address(agents_, "n1"));
 }
 
 TEST_F(AddressFile, that_makes_no_sense_is_refused) {

@@ -3,12 +3,15 @@
 #include "writers/share/files.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
+
+#include "tests/unit/squashed.h"
 
 namespace aon::writers::share {
 namespace {
@@ -99,6 +102,18 @@ TEST_F(ShareFile, of_somebody_else_is_refused) {
   made();
   ASSERT_EQ(chown(path_.c_str(), 65534, 65534), 0);
   EXPECT_FALSE(FileReader::open(path_));
+}
+
+TEST_F(ShareFile, is_own_where_the_file_system_shows_another_owner) {
+  if (geteuid() != 0) GTEST_SKIP() << "making files of another user needs root";
+  ASSERT_EQ(chmod(folder_.c_str(), 0755), 0);
+  path_ = fs::path(test::shown_folder(folder_)) / "one";
+  {
+    const test::Squashed squashed;
+    made();
+    EXPECT_TRUE(FileReader::open(path_));
+  }
+  EXPECT_FALSE(FileReader::open(path_)) << "of another user";
 }
 
 TEST_F(ShareFile, is_not_followed_elsewhere) {
