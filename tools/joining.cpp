@@ -158,9 +158,10 @@ void take_file(const fs::path& file, const fs::path& target) {
   fs::rename(fresh, target);
 }
 
-/// A ring of the node folder `to` that became a folder of its own (writers/assemble/fallback.h).
+/// A ring of the node folder `to` that became a folder of its own (writers/assemble/fallback.h),
+/// and does not stay.
 bool is_converted(const fs::path& to, const fs::path& file) {
-  return file.extension() == ".ring" &&
+  return file.extension() == ".ring" && !fs::exists(to / file) &&
          fs::exists(to.parent_path() / (to.filename().string() + "~" + file.stem().string()));
 }
 
