@@ -8,6 +8,7 @@
 #include <cstring>
 #include <ctime>
 #include <map>
+#include <system_error>
 
 #include "writers/hdf5/read.h"
 
@@ -151,10 +152,14 @@ void write_task(hid_t tasks, const std::string& name, const TaskRows& rows) {
   checked(appended, "task table");
 }
 
-/// Ranks by node that have samples: node -> (rank, path of its series).
-using Tasks = std::map<int64_t, std::vector<std::pair<int64_t, std::string>>>;
+/// A host with ranks that have samples. Two agents of one host (of containers) are two nodes.
+struct Host {
+  int64_t index = 0;                                   ///< its first node
+  std::vector<std::pair<int64_t, std::string>> tasks;  ///< rank, path of its series
+};
+using Hosts = std::map<std::string, Host>;  ///< by name
 
-Tasks find_tasks(hid_t file) {
+Hosts find_hosts(hid_t file) {
   std::map<int64_t, std::string> series;  // rank -> path
   for (const std::string& name : hdf5::names_in(file, "series")) {
     const std::string path = "series/" + name;
@@ -162,30 +167,39 @@ Tasks find_tasks(hid_t file) {
       series[std::stoll(name.substr(strlen("rank_")))] = path + "/perf";
     }
   }
+  const std::vector<std::string> names = hdf5::read_texts(file, "nodes/name");
   const std::vector<int64_t> rank = hdf5::read_integers(file, "ranks/rank");
   const std::vector<int64_t> node = hdf5::read_integers(file, "ranks/node");
-  Tasks tasks;
+  Hosts hosts;
   for (size_t row = 0; row < rank.size(); ++row) {
     const auto found = series.find(rank[row]);
-    if (found != series.end() && node[row] >= 0) {
-      tasks[node[row]].emplace_back(rank[row], found->second);
-    }
+    if (found == series.end() || node[row] < 0) continue;
+    Host& host = hosts[names.at(static_cast<size_t>(node[row]))];
+    host.index = host.tasks.empty() ? node[row] : std::min(host.index, node[row]);
+    host.tasks.emplace_back(rank[row], found->second);
   }
-  return tasks;
+  return hosts;
 }
 
-void write_node(hid_t in, hid_t out, int64_t index, const std::string& host, const Tasks& tasks,
-                int64_t start_ns) {
-  const Handle node = hdf5::create_group(out, "Steps/0/Nodes/" + host);
-  hdf5::set_attribute(node.get(), "Node Index", index);
-  hdf5::set_attribute(node.get(), "Node Name", host);
-  hdf5::set_attribute(node.get(), "Number of Tasks", static_cast<int64_t>(tasks.at(index).size()));
+void write_host(hid_t in, hid_t out, const std::string& name, const Host& host, int64_t start_ns) {
+  const Handle node = hdf5::create_group(out, "Steps/0/Nodes/" + name);
+  hdf5::set_attribute(node.get(), "Node Index", host.index);
+  hdf5::set_attribute(node.get(), "Node Name", name);
+  hdf5::set_attribute(node.get(), "Number of Tasks", static_cast<int64_t>(host.tasks.size()));
   hdf5::set_attribute(node.get(), "CPUs per Task", int64_t{1});
   hdf5::set_attribute(node.get(), "Start Time", slurm_time(start_ns));
   const Handle group = hdf5::create_group(node.get(), "Tasks");
-  for (const auto& [rank, path] : tasks.at(index)) {
+  for (const auto& [rank, path] : host.tasks) {
     write_task(group.get(), std::to_string(rank), read_task(in, path, start_ns));
   }
+}
+
+void write_hosts(hid_t in, hid_t out, const Hosts& hosts) {
+  const int64_t start_ns = hdf5::read_integer_attribute(in, "start_ns");
+  for (const auto& [name, host] : hosts) write_host(in, out, name, host, start_ns);
+  const Handle step(checked(H5Gopen2(out, "Steps/0", H5P_DEFAULT), "Steps/0"));
+  hdf5::set_attribute(step.get(), "Number of Nodes", static_cast<int64_t>(hosts.size()));
+  checked(H5Fflush(out, H5F_SCOPE_GLOBAL), "cannot write the file");
 }
 
 }  // namespace
@@ -194,29 +208,27 @@ Status export_slurm_hdf5(const std::filesystem::path& dir, const std::filesystem
   hdf5::use_library();
   const std::filesystem::path in = dir / "profile.h5";
   Handle file;
-  Tasks tasks;
+  Hosts hosts;
   Status status = hdf5::guard(in, [&] {
     file = hdf5::open_file(in);
-    tasks = find_tasks(file.get());
+    hosts = find_hosts(file.get());
   });
   if (!status) return status;
-  if (tasks.empty()) {
+  if (hosts.empty()) {
     return Error{Code::kNotFound, in.string() +
                                       " has no samples of the perf provider; run with "
                                       "--providers perf, or see `aon doctor`"};
   }
-  return hdf5::guard(out, [&] {
+  bool is_made = false;
+  status = hdf5::guard(out, [&] {
     const Handle made = hdf5::create_file(out);
-    const std::vector<std::string> hosts = hdf5::read_texts(file.get(), "nodes/name");
-    const int64_t start_ns = hdf5::read_integer_attribute(file.get(), "start_ns");
-    for (const auto& [node, ranks] : tasks) {
-      write_node(file.get(), made.get(), node, hosts.at(static_cast<size_t>(node)), tasks,
-                 start_ns);
-    }
-    const Handle step(checked(H5Gopen2(made.get(), "Steps/0", H5P_DEFAULT), "Steps/0"));
-    hdf5::set_attribute(step.get(), "Number of Nodes", static_cast<int64_t>(tasks.size()));
-    checked(H5Fflush(made.get(), H5F_SCOPE_GLOBAL), "cannot write the file");
+    is_made = true;
+    write_hosts(file.get(), made.get(), hosts);
   });
+  std::error_code ignored;
+  if (!status && is_made && std::filesystem::is_regular_file(out, ignored))
+    std::filesystem::remove(out, ignored);  // half of it is no use to anybody
+  return status;
 }
 
 }  // namespace aon::writers

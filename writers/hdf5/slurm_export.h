@@ -15,7 +15,7 @@
 
 namespace aon::writers {
 
-/// Makes `out` from `dir`/profile.h5.
+/// Makes `out` from `dir`/profile.h5. After an error in mid-way there is no `out`.
 /// Errors: kIo; kNotFound when the job has no samples of the perf provider.
 Status export_slurm_hdf5(const std::filesystem::path& dir, const std::filesystem::path& out);
 

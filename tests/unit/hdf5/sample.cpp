@@ -1,7 +1,8 @@
-// hdf5_sample FILE | --shares FILE | --slurm DIR FILE: writes a profile.h5 of a small job whose
-// figures the tests beside it know, in one piece or in two shares that are combined, or exports
-// DIR/profile.h5. The job: two nodes, three ranks and a process without a rank, two communicators,
-// samples of three providers, and something of all else that comes from events.
+// hdf5_sample FILE | --one-host FILE | --shares FILE | --slurm DIR FILE: writes a profile.h5 of a
+// small job whose figures the tests beside it know, in one piece, with both nodes on one host or in
+// two shares that are combined, or exports DIR/profile.h5. The job: two nodes, three ranks and a
+// process without a rank, two communicators, samples of three providers, and something of all else
+// that comes from events.
 #include <algorithm>
 #include <bit>
 #include <cstdio>
@@ -252,8 +253,9 @@ Outcome outcome_of(const Model& model) {
   return outcome;
 }
 
-int write_sample(const char* path) {
-  const spool::Job job = make_job();
+int write_sample(const char* path, bool has_one_host) {
+  spool::Job job = make_job();
+  if (has_one_host) job.nodes[1].host = job.nodes[0].host;
   const Model model = make_job_model(job);
   const std::unique_ptr<Writer> writer = make_hdf5_writer(path);
   CHECK(writer->begin(model));
@@ -296,7 +298,9 @@ int write_shares(const std::filesystem::path& path) {
 }  // namespace aon::writers
 
 int main(int argc, char** argv) {
-  if (argc == 2) return aon::writers::write_sample(argv[1]);
+  if (argc == 2) return aon::writers::write_sample(argv[1], false);
+  if (argc == 3 && strcmp(argv[1], "--one-host") == 0)
+    return aon::writers::write_sample(argv[2], true);
   if (argc == 3 && strcmp(argv[1], "--shares") == 0) return aon::writers::write_shares(argv[2]);
   if (argc != 4 || strcmp(argv[1], "--slurm") != 0) return 2;
   const aon::Status status = aon::writers::export_slurm_hdf5(argv[2], argv[3]);

@@ -78,6 +78,24 @@ class Slurm(unittest.TestCase):
         self.assertFalse(os.path.exists(self.path("slurm.h5")))
 
 
+class SlurmOfOneHost(unittest.TestCase):
+    """Two agents on one host, of containers."""
+
+    setUp = Slurm.setUp
+    path = Slurm.path
+    export = Slurm.export
+    sh5util = Slurm.sh5util
+    OPTIONS = ["--one-host"]
+
+    def test_has_the_ranks_of_all_its_agents(self):
+        self.export()
+        self.sh5util("-E", "-l", "Node:TimeSeries", "-o", self.path("series.csv"))
+        with open(self.path("series.csv"), encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual({(row["Node"], row["Series"]) for row in rows},
+                         {("node0", "0"), ("node0", "1"), ("node0", "2")})
+
+
 class SlurmOfShares(Slurm):
     OPTIONS = ["--shares"]
 
@@ -89,6 +107,7 @@ class SlurmOfShares(Slurm):
         self.assertEqual(out.returncode, 1)
         self.assertIn("series/node1.h5", out.stderr)
         self.assertEqual(len(out.stderr.splitlines()), 1, out.stderr)
+        self.assertFalse(os.path.exists(self.path("slurm.h5")))
 
 
 if __name__ == "__main__":
