@@ -9,7 +9,7 @@ void Window::begin_location(uint64_t start_ns) {
   is_inside_ = start_ns == 0;
   open_.clear();
   counters_.reset();
-  has_old_request_ = false;
+  old_requests_.clear();
   files_.clear();
   last_old_io_ = 0;
   last_old_transfer_ = 0;
@@ -49,8 +49,13 @@ void Window::follow(const Event& event) {
     case EventKind::kSendRequest:
     case EventKind::kReceiveRequest:
     case EventKind::kCollectiveRequest:
-      has_old_request_ = true;
-      last_old_request_ = event.request;
+      if (old_requests_.size() < kMaxOldRequests) old_requests_.insert(event.request);
+      break;
+    case EventKind::kSendComplete:
+    case EventKind::kReceiveComplete:
+    case EventKind::kRequestCancelled:
+    case EventKind::kCollectiveComplete:
+      old_requests_.erase(event.request);
       break;
     case EventKind::kCounters:
       counters_ = event;

@@ -5,16 +5,21 @@
 /// Owner: Otf2Writer.   Thread: one.   Cost: nothing without a window, else a copy of each event.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <set>
 #include <span>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "writers/writer.h"
 
 namespace aon::writers::otf2 {
+
+/// More that are live at once have completions without a start.
+constexpr size_t kMaxOldRequests = size_t{1} << 20;
 
 class Window {
  public:
@@ -40,17 +45,17 @@ class Window {
     return event.request <= last_old_transfer_ && used_again_.count(event.request) == 0;
   }
   void add_rma(const Event& event);
-  bool is_old(const Event& event) const {
-    return has_old_request_ && event.request <= last_old_request_;
-  }
+  /// The request of a completion was live as the window began. What other threads have begun stays:
+  /// their start may be in the window.
+  bool is_old(const Event& event) { return old_requests_.erase(event.request) != 0; }
 
   uint64_t start_ns_ = 0;
   bool is_inside_ = true;
   std::vector<Event> open_;  ///< events that opened what is open, in order
-  bool has_old_request_ = false;
-  uint64_t last_old_request_ = 0;   ///< request ids grow
+  /// Begun before the window on this location, and not ended; at most kMaxOldRequests.
+  std::unordered_set<uint64_t> old_requests_;
   std::vector<Event> files_;        ///< the events that opened the files that are open
-  uint64_t last_old_io_ = 0;        ///< so do those of transfers; 0: there was none
+  uint64_t last_old_io_ = 0;        ///< ids of transfers grow; 0: there was none
   uint64_t last_old_transfer_ = 0;  ///< the same of one-sided ones
   std::set<uint64_t> used_again_;
   std::set<std::pair<uint32_t, int32_t>> old_locks_;  ///< window and target; held as it begins

@@ -75,6 +75,26 @@ TEST(Window, of_one_sided_communication_is_whole_wherever_it_begins) {
   }
 }
 
+/// Ids come in no order where another thread has completed a request, which was read first.
+TEST(Window, leaves_out_what_completes_requests_that_were_live_as_it_began) {
+  const std::vector<Event> events = {
+      event_at(10, EventKind::kSendRequest, 100),     event_at(20, EventKind::kSendRequest, 101),
+      event_at(30, EventKind::kSendRequest, 7),       event_at(40, EventKind::kSendComplete, 101),
+      event_at(60, EventKind::kSendComplete, 100),    event_at(70, EventKind::kSendComplete, 5),
+      event_at(80, EventKind::kReceiveComplete, 101), event_at(90, EventKind::kReceiveComplete, 7)};
+  Window window;
+  window.begin_location(50);
+  std::vector<std::pair<EventKind, uint64_t>> kept;
+  for (const Event& event : window.filter(events)) kept.emplace_back(event.kind, event.request);
+  const std::vector<std::pair<EventKind, uint64_t>> expected = {
+      {EventKind::kSendComplete, 5},       // begun by another thread, perhaps in the window
+      {EventKind::kReceiveComplete, 101},  // its own start has ended
+      {EventKind::kReceive, 7}};
+  EXPECT_EQ(kept, expected);
+  window.begin_location(50);
+  EXPECT_EQ(window.filter({&events[4], 1}).size(), 1u) << "of another location";
+}
+
 TEST(Window, drops_nothing_of_what_begins_in_it) {
   const std::vector<Event> events = one_sided_events();
   Window window;
