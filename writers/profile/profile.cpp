@@ -117,21 +117,6 @@ void LocationProfile::leave(const Event& event) {
   close_top(event.time_ns, is_timed);
 }
 
-/// The time of a call and of those that it stands for.
-uint64_t LocationProfile::weigh(Row* row, const Frame& frame, uint64_t end_ns) {
-  const uint64_t duration_ns = end_ns - frame.enter_ns;
-  if (frame.weight == 1) return duration_ns;
-  uint64_t others_ns = duration_ns * (frame.weight - 1);
-  if (row->last_sampled_ns != 0) {
-    const uint64_t since_ns = frame.enter_ns - std::min(frame.enter_ns, row->last_sampled_ns);
-    row->allowed_ns = std::min(row->allowed_ns, since_ns) + since_ns;
-    others_ns = std::min(others_ns, row->allowed_ns);
-    row->allowed_ns -= others_ns;
-  }
-  row->last_sampled_ns = end_ns;
-  return duration_ns + others_ns;
-}
-
 /// One that is not timed counts; what is known of its time is not that of the region around it.
 void LocationProfile::close_top(uint64_t time_ns, bool is_timed) {
   const Frame frame = stack_.back();
@@ -140,7 +125,7 @@ void LocationProfile::close_top(uint64_t time_ns, bool is_timed) {
   RegionStatistics& s = row.statistics;
   const uint64_t duration_ns = time_ns - frame.enter_ns;
   const uint64_t own_ns = duration_ns - std::min(duration_ns, frame.children_ns);
-  const uint64_t weighed_ns = weigh(&row, frame, time_ns);
+  const uint64_t weighed_ns = row.time.weigh(frame.enter_ns, time_ns, frame.weight);
   s.count += frame.weight;
   --row.active_calls;
   if (!stack_.empty()) stack_.back().children_ns += weighed_ns;

@@ -12,12 +12,10 @@
 /// | histogram[b] | calls of 2^b to 2^(b+1) ns; b = 0 also holds 0 ns, the last all longer ones |
 ///
 /// A sampled call stands for `weight` calls in every sum and in the histogram: those are estimates,
-/// unbiased while the calls that were timed are like the others. In times the others stand for no
-/// more than has passed since the last sampled call of the region, of which one such interval is
-/// carried on: else one that was interrupted for 4 ms would stand for seconds. A call that is open
-/// at the end counts with the time up to there. A region whose end was lost (EventKind::kCut)
-/// counts, but has no time; one that began in a hole has its whole time. A range
-/// (ValueType::kRangeEnd) counts where it ends, without exclusive time.
+/// unbiased while the calls that were timed are like the others; in times they are bounded
+/// (sampled_time.h). A call that is open at the end counts with the time up to there. A region
+/// whose end was lost (EventKind::kCut) counts, but has no time; one that began in a hole has its
+/// whole time. A range (ValueType::kRangeEnd) counts where it ends, without exclusive time.
 ///
 /// Thread: one.   Cost: about 5 ns per event, no hashing; memory grows with the regions of one
 /// location, not with events.
@@ -29,6 +27,7 @@
 #include <vector>
 
 #include "writers/profile/local_ids.h"
+#include "writers/profile/sampled_time.h"
 #include "writers/writer.h"
 
 namespace aon::writers::profile {
@@ -70,9 +69,8 @@ class LocationProfile {
  private:
   struct Row {
     RegionStatistics statistics;
-    uint32_t active_calls = 0;         ///< of this region on the stack
-    uint64_t last_sampled_ns = 0;      ///< end of the last sampled call; 0: none
-    uint64_t allowed_ns = UINT64_MAX;  ///< of the time before it, not yet given to calls
+    uint32_t active_calls = 0;  ///< of this region on the stack
+    SampledTime time;
   };
   struct Frame {
     uint32_t row;
@@ -86,7 +84,6 @@ class LocationProfile {
   void leave(const Event& event);
   void add_range(const Event& end);
   void close_top(uint64_t time_ns, bool is_timed = true);
-  static uint64_t weigh(Row* row, const Frame& frame, uint64_t end_ns);
   void add_bytes(uint64_t bytes);
   void put_exact_counts();
 

@@ -4,9 +4,11 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "writers/profile/late_begin.h"
+#include "writers/profile/sampled_time.h"
 #include "writers/steps/calls.h"
 #include "writers/steps/statistics.h"
 #include "writers/steps/steps.h"
@@ -74,6 +76,7 @@ class Meter : public StepMeter {
   std::optional<steps::CallScanner> scanner_;
   std::vector<steps::LoopTracker> trackers_;
   std::map<uint32_t, Loop> loops_;
+  std::unordered_map<uint32_t, profile::SampledTime> call_times_;  ///< by region
   std::optional<CallWait> wait_ahead_;
   Cut now_{};                   ///< end of the last call, and what was in MPI and waited up to it
   uint64_t first_ns_ = 0;       ///< end of the first call, that is MPI_Init
@@ -152,6 +155,7 @@ Status Meter::begin_location(const Location& location) {
   depth_ = 0;
   trackers_.clear();
   loops_.clear();
+  call_times_.clear();
   for (const StepPlan::Loop& loop : plan_.loops[group_]) {
     trackers_.emplace_back(
         loop.pattern, time_of(loop), [this, number = loop.number](const steps::CutStep& step) {
@@ -199,7 +203,7 @@ Status Meter::add_call(const steps::Call& call) {
     for (steps::LoopTracker& tracker : trackers_) tracker.add(call.token, gap_ns, at);
   }
   now_.time_ns = call.leave_ns;
-  now_.mpi_ns += (call.leave_ns - call.enter_ns) * call.weight;
+  now_.mpi_ns += call_times_[call.region].weigh(call.enter_ns, call.leave_ns, call.weight);
   if (first_ns_ == 0) first_ns_ = call.leave_ns;
   last_ns_ = call.enter_ns;
   return add_waits(call);

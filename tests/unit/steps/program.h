@@ -20,6 +20,7 @@ constexpr uint32_t kIsend = 1;
 constexpr uint32_t kWaitall = 2;
 constexpr uint32_t kAllreduce = 3;
 constexpr uint32_t kStepRegion = 4;
+constexpr uint32_t kTest = 5;
 
 inline Model steps_model(uint32_t ranks) {
   Model model = make_model(ranks);
@@ -28,6 +29,8 @@ inline Model steps_model(uint32_t ranks) {
     model.regions[10 - region] = {names[region], RegionRole::kFunction, Paradigm::kMpi};
   }
   model.regions[10 - kStepRegion] = {"step", RegionRole::kStep, Paradigm::kUser};
+  model.regions[10 - kTest] = {"MPI_Test", RegionRole::kFunction, Paradigm::kMpi};
+  for (Group& group : model.groups) group.region_map[kTest] = 10 - kTest;
   return model;
 }
 
@@ -42,6 +45,12 @@ class Program {
     events.push_back(enter(now_ns_, region));
     now_ns_ += time_ns;
     events.push_back(leave(now_ns_, region));
+    return *this;
+  }
+  /// A timed one of `weight` calls.
+  Program& poll(uint64_t time_ns, uint32_t weight) {
+    call(kTest, time_ns);
+    events[events.size() - 2].weight = weight;
     return *this;
   }
   Program& isend(int32_t peer, uint64_t bytes = 4096) {

@@ -5,6 +5,7 @@
 
 #include "tests/unit/steps/program.h"
 #include "writers/profile/late_begin.h"
+#include "writers/profile/profile.h"
 
 namespace aon::writers {
 namespace {
@@ -98,6 +99,32 @@ TEST(Steps, nested_ones_count_once) {
   const StepSummary summary = find_steps({program});
   ASSERT_EQ(summary.rows.size(), 5u);
   EXPECT_EQ(summary.rows[4].number, 4);
+}
+
+TEST(Steps, a_poll_that_was_interrupted_stands_for_no_more_time_than_there_was) {
+  constexpr uint64_t kMs = 1'000'000;
+  Program program;
+  for (int i = 0; i < 4; ++i) {
+    const uint64_t poll_ns = i == 2 ? 4 * kMs : 1000;
+    program.step_begin(i).compute(kMs).poll(1000, 64).compute(kMs).poll(poll_ns, 64);
+    program.compute(kMs).poll(1000, 64).compute(7 * kMs - poll_ns).step_end();
+  }
+  const StepSummary summary = find_steps({program});
+  ASSERT_EQ(summary.rows.size(), 4u);
+  const auto& parts = summary.rows[2].part_ns;
+  EXPECT_GE(parts[kCompute], kMs);
+  EXPECT_GE(parts[kMpi], 4 * kMs);
+  EXPECT_EQ(parts[kMpi] + parts[kCompute], parts[kDuration]);
+  uint64_t mpi_ns = 0;
+  for (const StepRow& row : summary.rows) mpi_ns += row.part_ns[kMpi];
+  const Model model = test::steps_model(1);
+  profile::LocationProfile profile(model);
+  profile.begin(model.groups[0], model.locations[0]);
+  for (const Event& event : program.events) profile.add(event);
+  for (const profile::RegionStatistics& row : profile.end()) {
+    if (row.region != 10 - test::kTest) continue;
+    EXPECT_LE(mpi_ns, row.inclusive_ns);
+  }
 }
 
 TEST(Steps, one_whose_end_is_not_known_is_none) {
