@@ -1,31 +1,55 @@
 // Regions and metrics of the model: what has the same name and kind in many processes is one.
 
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 
 #include "writers/assemble/model_parts.h"
-#include "writers/symbols/readable_name.h"
+#include "writers/symbols/readable_names.h"
 
 namespace aon::writers {
 namespace {
 
 class RegionUnifier {
  public:
-  explicit RegionUnifier(std::vector<GlobalRegion>* regions) : regions_(regions) {}
+  RegionUnifier(const std::vector<Group>& groups, std::vector<GlobalRegion>* regions)
+      : regions_(regions), kernel_names_(readable_kernels(groups)) {}
 
+  /// By the compiler's name: shares of a job have the same ids whatever they could read of it.
   uint32_t id_of(const spool::Region& region) {
-    // Kernels come with the compiler's names.
-    const std::string name =
-        region.paradigm == Paradigm::kCuda ? symbols::readable_name(region.name) : region.name;
-    const auto [entry, is_new] = ids_.try_emplace({name, region.paradigm, region.role},
+    const auto [entry, is_new] = ids_.try_emplace({region.name, region.paradigm, region.role},
                                                   static_cast<uint32_t>(regions_->size()));
-    if (is_new) regions_->push_back({name, region.role, region.paradigm});
+    if (is_new) regions_->push_back({readable(region), region.role, region.paradigm});
     return entry->second;
   }
 
  private:
+  using Names = std::map<std::string, std::string>;
+
+  /// Kernels come with the compiler's names.
+  static Names readable_kernels(const std::vector<Group>& groups) {
+    std::set<std::string> seen;
+    for (const Group& group : groups) {
+      if (group.process == nullptr) continue;
+      for (const auto& [local, region] : group.process->regions)
+        if (region.paradigm == Paradigm::kCuda) seen.insert(region.name);
+    }
+    const std::vector<std::string> raw(seen.begin(), seen.end());
+    const std::vector<std::string> readable = symbols::readable_names(raw);
+    Names names;
+    for (size_t i = 0; i < raw.size(); ++i) names[raw[i]] = readable[i];
+    return names;
+  }
+
+  const std::string& readable(const spool::Region& region) const {
+    if (region.paradigm != Paradigm::kCuda) return region.name;
+    const auto kernel = kernel_names_.find(region.name);
+    return kernel == kernel_names_.end() ? region.name : kernel->second;
+  }
+
   std::vector<GlobalRegion>* regions_;
+  const Names kernel_names_;  ///< by the compiler's
   std::map<std::tuple<std::string, Paradigm, RegionRole>, uint32_t> ids_;
 };
 
@@ -62,7 +86,7 @@ class MetricUnifier {
 
 void build_regions(JobModel* parts) {
   Model& model = parts->model;
-  RegionUnifier regions(&model.regions);
+  RegionUnifier regions(model.groups, &model.regions);
   const uint32_t unknown =
       regions.id_of({"[unknown region]", RegionRole::kFunction, Paradigm::kAon});
   MetricUnifier metrics(&model.metrics);
