@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include <algorithm>
 #include <optional>
 
 namespace aon::writers {
@@ -33,16 +34,38 @@ std::optional<Death> death_of(const Group& group, const clock::ClockMap& clock) 
   return Death{&group, time_ns, exit.signal == SIGKILL};
 }
 
-std::string how(const ProcessExitDefinition& exit) {
+std::string how(const ProcessExitDefinition& exit, bool has_mpi) {
   if (exit.signal == 0)
-    return fmt::format("with exit code {} and without MPI_Finalize", exit.exit_code);
+    return fmt::format("with exit code {}{}", exit.exit_code,
+                       has_mpi ? " and without MPI_Finalize" : "");
   const char* name = exit.signal < NSIG ? sigdescr_np(exit.signal) : nullptr;
   return fmt::format("by signal {} ({})", exit.signal, name != nullptr ? name : "unknown");
+}
+
+bool has_mpi(const Model& model) {
+  return std::any_of(model.groups.begin(), model.groups.end(), [](const Group& group) {
+    return group.rank && group.process != nullptr && group.process->identity;
+  });
+}
+
+/// True where all ranks ended by themselves with one exit code: what the program has to say.
+bool has_one_exit_code(const Model& model) {
+  std::optional<int32_t> code;
+  for (const Group& group : model.groups) {
+    if (!group.rank) continue;
+    if (group.process == nullptr || !group.process->exit) return false;
+    const ProcessExitDefinition& exit = *group.process->exit;
+    if (exit.signal != 0 || exit.exit_code != code.value_or(exit.exit_code)) return false;
+    code = exit.exit_code;
+  }
+  return true;
 }
 
 }  // namespace
 
 std::string death_finding(const Model& model, std::span<const clock::ClockMap> clocks) {
+  const bool is_mpi = has_mpi(model);
+  if (!is_mpi && has_one_exit_code(model)) return "";
   std::optional<Death> first;
   size_t death_count = 0;
   size_t killed_count = 0;
@@ -61,7 +84,7 @@ std::string death_finding(const Model& model, std::span<const clock::ClockMap> c
   if (!first || (first->is_killed && killed_count > 1)) return "";
   return fmt::format("rank {} on {} ended {}{}", *first->group->rank,
                      model.job->nodes[first->group->node].host, death_count == 1 ? "" : "first, ",
-                     how(*first->group->process->exit));
+                     how(*first->group->process->exit, is_mpi));
 }
 
 }  // namespace aon::writers

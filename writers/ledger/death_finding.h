@@ -11,9 +11,10 @@
 
 namespace aon::writers {
 
-/// "rank 1 on n1 ended first, by signal 11 (Segmentation fault)", or with an exit code and without
-/// MPI_Finalize. Of ranks that were ended from outside, and of those that ended well, nothing; of
-/// one that was killed only if it is the only one. `clocks` by node.
+/// "rank 1 on n1 ended first, by signal 11 (Segmentation fault)", or with an exit code, in a job
+/// with MPI without MPI_Finalize. Of ranks that were ended from outside, and of those that ended
+/// well, nothing; of one that was killed only if it is the only one; of a job without MPI whose
+/// ranks all had one exit code nothing. `clocks` by node.
 std::string death_finding(const Model& model, std::span<const clock::ClockMap> clocks);
 
 }  // namespace aon::writers

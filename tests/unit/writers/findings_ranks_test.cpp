@@ -377,6 +377,7 @@ TEST_F(FirstDeath, of_one_rank_alone) {
 }
 
 TEST_F(FirstDeath, with_an_exit_code_comes_before_those_that_the_launcher_killed) {
+  processes_[0].identity = IdentityDefinition{};
   for (uint32_t rank = 0; rank < 3; ++rank) end(rank, SIGKILL, 60);
   end(3, 0, 50);
   processes_[3].exit->exit_code = 1;
@@ -385,6 +386,20 @@ TEST_F(FirstDeath, with_an_exit_code_comes_before_those_that_the_launcher_killed
   processes_[3].identity = IdentityDefinition{};
   processes_[3].identity->complete = 1;
   EXPECT_THAT(finding(), IsEmpty()) << "it was through with MPI, and three were killed";
+}
+
+TEST_F(FirstDeath, without_mpi_is_none_where_all_had_one_exit_code) {
+  end(0, SIGKILL, 60);
+  for (uint32_t rank = 1; rank < 4; ++rank) end(rank, 0, 50);
+  processes_[1].exit->exit_code = 1;
+  EXPECT_EQ(finding(), "rank 1 on n1 ended first, with exit code 1");
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    end(rank, 0, 50);
+    processes_[rank].exit->exit_code = 1;
+  }
+  EXPECT_THAT(finding(), IsEmpty());
+  processes_[2].exit->exit_code = 2;
+  EXPECT_THAT(finding(), HasSubstr("rank 0 on n1 ended first, with exit code 1"));
 }
 
 TEST_F(FirstDeath, is_none_where_all_ended_well_or_were_ended) {
