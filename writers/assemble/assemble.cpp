@@ -186,7 +186,7 @@ Status Assembly::prepare(const fs::path& staging) {
                                std::to_string(parts_->job.damaged_blocks) +
                                " blocks at least): names, processes and ends may be missing, so "
                                "nothing is concluded from times");
-  add_warnings(clock_remarks(parts_->model));
+  add_warnings(clock_remarks(*parts_));
   return fit_archive();
 }
 

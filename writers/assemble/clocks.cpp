@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "writers/waits/clock_bounds.h"
@@ -36,6 +37,11 @@ std::vector<bool> pinged_nodes(const spool::Job& job,
     }
   }
   return is_pinged;
+}
+
+bool has_one_host(const spool::Job& job) {
+  return std::all_of(job.nodes.begin(), job.nodes.end(),
+                     [&](const spool::Node& node) { return node.host == job.nodes.front().host; });
 }
 
 /// That of rank 0, or the first one whose clock was compared with another's.
@@ -123,6 +129,32 @@ void raise(uint32_t node, uint64_t more_ns, Model* model) {
   }
 }
 
+/// Where REALTIME was set or a node suspended, each host once: its spools share a clock.
+std::vector<std::string> settings_of_realtime(const JobModel& parts) {
+  const std::vector<spool::Node>& nodes = parts.job.nodes;
+  std::set<std::string> compared;
+  for (const clock::ClockEdge& edge : parts.model.cluster.edges) {
+    compared.insert(nodes[edge.node].host);
+    compared.insert(nodes[edge.peer].host);
+  }
+  std::map<std::string, uint32_t> step_counts;
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    uint32_t& most = step_counts[nodes[n].host];
+    most = std::max(most, parts.clocks[n].step_count());
+  }
+  std::vector<std::string> lines;
+  for (const auto& [host, step_count] : step_counts) {
+    if (step_count == 0) continue;
+    const bool follows = step_counts.size() > 1 && compared.count(host) == 0;  // see build_clocks
+    lines.push_back("clocks: REALTIME of " + host + " was set, or the node suspended, " +
+                    std::to_string(step_count) + (step_count == 1 ? " time; " : " times; ") +
+                    (follows ? "what lasted while it was set forward seems to have lasted longer"
+                             : "times go on as if it had not been set") +
+                    "; within a second of a suspension they are not exact");
+  }
+  return lines;
+}
+
 }  // namespace
 
 void build_clocks(JobModel* parts) {
@@ -131,8 +163,11 @@ void build_clocks(JobModel* parts) {
   const std::map<std::string, uint32_t> by_folder = nodes_by_folder(parts->job);
   const std::vector<bool> is_pinged = pinged_nodes(parts->job, by_folder);
   model.reference_node = choose_reference(model, is_pinged);
+  // REALTIME joins hosts that nobody compared. Any other it would only give times that are wrong.
+  const bool is_alone = has_one_host(parts->job);
   for (size_t n = 0; n < nodes.size(); ++n) {
-    const auto realtime = is_pinged[n] ? clock::Realtime::kStart : clock::Realtime::kFollow;
+    const auto realtime =
+        is_pinged[n] || is_alone ? clock::Realtime::kStart : clock::Realtime::kFollow;
     parts->clocks.push_back(clock::ClockMap::fit(nodes[n].clock, source_of(nodes[n]), 0, realtime));
   }
   model.cluster = fit(*parts, by_folder, model.reference_node);
@@ -167,8 +202,9 @@ std::vector<std::string> cover_violations(const ClockViolations& violations, Mod
   return lines;
 }
 
-std::vector<std::string> clock_remarks(const Model& model) {
-  std::vector<std::string> lines;
+std::vector<std::string> clock_remarks(const JobModel& parts) {
+  const Model& model = parts.model;
+  std::vector<std::string> lines = settings_of_realtime(parts);
   std::vector<std::string> unknown;
   const std::vector<spool::Node>& nodes = model.job->nodes;
   for (size_t n = 0; n < nodes.size(); ++n) {

@@ -20,6 +20,6 @@ void build_clocks(JobModel* parts);
 std::vector<std::string> cover_violations(const ClockViolations& violations, Model* model);
 
 /// What is not known of the clocks, and how to get it.
-std::vector<std::string> clock_remarks(const Model& model);
+std::vector<std::string> clock_remarks(const JobModel& parts);
 
 }  // namespace aon::writers

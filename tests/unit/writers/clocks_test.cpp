@@ -168,6 +168,81 @@ TEST(Clocks, messages_raise_a_bound_that_was_too_small) {
               testing::HasSubstr("the bound was raised"));
 }
 
+/// A node's snapshots from `second` to kRunSeconds, with REALTIME and ticks ahead of those before.
+void add_snapshots(NodeSpool* node, uint64_t second, uint64_t realtime_ns, uint64_t ticks) {
+  for (; second <= kRunSeconds; ++second) {
+    ClockDefinition pairing{};
+    pairing.monotonic_raw_ns = 1 + second * kSecond;
+    pairing.ticks = pairing.monotonic_raw_ns + ticks;
+    pairing.realtime_ns = test::kEpochNs + 1 + second * kSecond + realtime_ns;
+    pairing.bracket_ticks = 40;
+    node->define(spool::kNodeProcess, DefinitionType::kClock, pairing);
+  }
+}
+
+/// One rank on a host whose clock goes on from second 10 as add_snapshots() says.
+class OneNode {
+ public:
+  OneNode(const std::filesystem::path& job, const std::string& host, int32_t rank, uint32_t world,
+          uint64_t realtime_ns, uint64_t ticks)
+      : node_(job, host, 9) {
+    add_snapshots(&node_, 10, realtime_ns, ticks);
+    node_.add_process(0, rank, world, {{"MPI_Recv", RegionRole::kPointToPoint}});
+    node_.add_records(0, 1, {test::span_record(1, kFrom, kTo)});
+    node_.add_exit(0, 20 * kSecond, 0, 0);
+    node_.finish();
+  }
+
+  static constexpr uint64_t kFrom = 9'800'000'000;  ///< ticks
+  static constexpr uint64_t kTo = 10'200'000'000;
+
+ private:
+  NodeSpool node_;
+};
+
+std::string first_warning(const std::filesystem::path& job) {
+  std::ifstream file(job / "aon.json");
+  const json warnings = json::parse(file)["assembly"]["warnings"];
+  return warnings.empty() ? "" : warnings[0].get<std::string>();
+}
+
+TEST(Clocks, of_one_host_go_on_when_realtime_is_set) {
+  test::TemporaryFolder job;
+  const OneNode node(job.path(), "n0", 0, 1, 30 * kSecond, 0);
+  const auto parts = build_model(job.path(), kDefaultOtf2Locations);
+  ASSERT_TRUE(parts.has_value());
+  const clock::ClockMap& clock = (*parts)->clocks[0];
+  EXPECT_NEAR(static_cast<double>(clock.to_ns(OneNode::kTo) - clock.to_ns(OneNode::kFrom)),
+              static_cast<double>(OneNode::kTo - OneNode::kFrom), 10);
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  EXPECT_THAT(first_warning(job.path()),
+              testing::AllOf(testing::HasSubstr("REALTIME of n0 was set"),
+                             testing::HasSubstr(", 1 time; times go on")));
+}
+
+TEST(Clocks, of_two_hosts_that_were_not_compared_follow_realtime) {
+  test::TemporaryFolder job;
+  const OneNode steady(job.path(), "n0", 0, 2, 0, 0);
+  const OneNode set(job.path(), "n1", 1, 2, 30 * kSecond, 0);
+  const auto parts = build_model(job.path(), kDefaultOtf2Locations);
+  ASSERT_TRUE(parts.has_value());
+  const uint64_t late = 15 * kSecond;  // ticks
+  EXPECT_NEAR(static_cast<double>((*parts)->clocks[1].to_ns(late)),
+              static_cast<double>((*parts)->clocks[0].to_ns(late) + 30 * kSecond), 1000);
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  EXPECT_THAT(first_warning(job.path()),
+              testing::AllOf(testing::HasSubstr("REALTIME of n1 was set"),
+                             testing::HasSubstr("seems to have lasted longer")));
+}
+
+TEST(Clocks, ledger_says_that_a_node_was_suspended) {
+  test::TemporaryFolder job;
+  // MONOTONIC_RAW stood still for 100 s, the others ran on.
+  const OneNode node(job.path(), "n0", 0, 1, 100 * kSecond, 100 * kSecond);
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  EXPECT_THAT(first_warning(job.path()), testing::HasSubstr("or the node suspended, 1 time;"));
+}
+
 TEST(Clocks, without_pings_the_error_is_unknown_and_the_ledger_says_so) {
   FourNodes job;
   job.communicate(20'000);
