@@ -3,9 +3,7 @@
 #include <cstdint>
 
 namespace aon::spool {
-namespace {
 
-/// Bytes of the valid UTF-8 character at the start of `text` (Unicode 15, table 3-7); 0 for none.
 size_t character_bytes(std::string_view text) {
   const auto byte = [text](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t lead = byte(0);
@@ -31,8 +29,6 @@ size_t character_bytes(std::string_view text) {
   }
   return bytes;
 }
-
-}  // namespace
 
 std::string clean_text(std::string_view text) {
   std::string clean;

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/spool/text.h"
 #include "writers/assemble/model_parts.h"
 #include "writers/symbols/resolver.h"
 
@@ -46,6 +47,7 @@ using Frames = std::vector<NamedFrame>;  ///< outermost first
 
 std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
+/// Files of programs may hold any bytes: names and files that differ in them only stay apart.
 class FunctionTable {
  public:
   explicit FunctionTable(std::vector<GlobalFunction>* functions) : functions_(functions) {}
@@ -53,7 +55,7 @@ class FunctionTable {
   uint32_t id_of(std::string_view name, std::string_view file, const std::string& module) {
     const auto [entry, is_new] = ids_.try_emplace({std::string(name), std::string(file), module},
                                                   static_cast<uint32_t>(functions_->size()));
-    if (is_new) functions_->push_back({std::string(name), std::string(file), module});
+    if (is_new) functions_->push_back({spool::clean_text(name), spool::clean_text(file), module});
     return entry->second;
   }
 

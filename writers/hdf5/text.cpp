@@ -1,41 +1,24 @@
 #include "writers/hdf5/text.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 
+#include "core/spool/text.h"
+
 namespace aon::writers::hdf5 {
-namespace {
-
-/// Bytes of the UTF-8 sequence that starts at text[i], or 0 when it is not one.
-size_t sequence_bytes(std::string_view text, size_t i) {
-  const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[k]); };
-  const unsigned char first = byte(i);
-  if (first < 0x80) return first == 0 ? 0 : 1;
-  const size_t length = first >= 0xc2 && first < 0xe0   ? 2
-                        : first >= 0xe0 && first < 0xf0 ? 3
-                        : first >= 0xf0 && first < 0xf5 ? 4
-                                                        : 0;
-  if (length == 0 || i + length > text.size()) return 0;
-  for (size_t k = i + 1; k < i + length; ++k) {
-    if ((byte(k) & 0xc0) != 0x80) return 0;
-  }
-  return length;
-}
-
-}  // namespace
 
 std::string clean_text(std::string_view text) {
   std::string clean;
   clean.reserve(text.size());
-  for (size_t i = 0; i < text.size();) {
-    const size_t bytes = sequence_bytes(text, i);
+  while (!text.empty()) {
+    const size_t bytes = text[0] == 0 ? 0 : spool::character_bytes(text);
     if (bytes == 0) {
       clean += '?';
-      ++i;
     } else {
-      clean.append(text.substr(i, bytes));
-      i += bytes;
+      clean.append(text.substr(0, bytes));
     }
+    text.remove_prefix(std::max<size_t>(bytes, 1));
   }
   return clean;
 }

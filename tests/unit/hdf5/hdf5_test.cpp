@@ -73,6 +73,9 @@ TEST(Hdf5, replaces_what_is_no_text) {
   EXPECT_EQ(hdf5::clean_text("a\xff\xc3"), "a??");
   EXPECT_EQ(hdf5::clean_text(std::string_view("a\0b", 3)), "a?b");
   EXPECT_EQ(hdf5::clean_text("\xc0\xaf"), "??");  // overlong
+  EXPECT_EQ(hdf5::clean_text("\xe0\x80\xaf \xf0\x80\x80\xaf"), "??? ????");
+  EXPECT_EQ(hdf5::clean_text("\xed\xa0\x80 \xf4\x90\x80\x80"), "??? ????");  // no characters
+  EXPECT_EQ(hdf5::clean_text("a\nb"), "a\nb");
 }
 
 TEST(Hdf5, numbers_with_as_many_digits_as_the_world_needs) {

@@ -6,6 +6,8 @@
 #include <sys/auxv.h>
 
 #include <cstring>
+#include <filesystem>
+#include <string>
 
 #include "tests/unit/writers/spool_fixture.h"
 #include "writers/assemble/model.h"
@@ -132,6 +134,52 @@ TEST_F(CallPathsTest, functions_of_the_kernels_own_library_have_names) {
   // One of its aliases (clock_gettime, __vdso_clock_gettime), and the same at both places.
   EXPECT_THAT(names(parts->model, 0, 0), ElementsAre(testing::HasSubstr("clock_gettime")));
   EXPECT_EQ(names(parts->model, 0, 0), names(parts->model, 0, 1));
+}
+
+/// Two functions of this program whose names are no UTF-8, and not the same.
+[[gnu::used]] int old_name() __asm__(
+    "a\xfc"
+    "b");
+[[gnu::used]] int other_name() __asm__(
+    "a\xfd"
+    "b");
+int old_name() { return 1; }
+int other_name() { return 2; }
+
+/// Where the code at `address` is in this program's file.
+uint64_t own_offset(const void* address) {
+  struct Search {
+    uintptr_t address;
+    uint64_t offset;
+  } search{reinterpret_cast<uintptr_t>(address), 0};
+  const auto look = [](dl_phdr_info* module, size_t, void* given) {
+    auto* wanted = static_cast<Search*>(given);
+    for (size_t i = 0; i < module->dlpi_phnum; ++i) {
+      const ElfW(Phdr)& segment = module->dlpi_phdr[i];
+      const uintptr_t begin = module->dlpi_addr + segment.p_vaddr;
+      if (segment.p_type != PT_LOAD || wanted->address - begin >= segment.p_filesz) continue;
+      wanted->offset = wanted->address - begin + segment.p_offset;
+    }
+    return 1;  // the first is the program
+  };
+  dl_iterate_phdr(look, &search);
+  return search.offset;
+}
+
+TEST_F(CallPathsTest, names_of_files_are_utf_8_and_stay_apart) {
+  node_.add_process(0, 0, 1, {});
+  MappingDefinition mapping{};
+  mapping.id = 9;
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  node_.define(0, DefinitionType::kMapping, mapping, {program});
+  const uint64_t one = own_offset(reinterpret_cast<const void*>(&old_name));
+  const uint64_t other = own_offset(reinterpret_cast<const void*>(&other_name));
+  node_.define(0, DefinitionType::kCallPaths,
+               paths_of(0, 0, {{kNoCallPath, 9, one}, {kNoCallPath, 9, other}}));
+  const auto parts = build();
+  EXPECT_THAT(names(parts->model, 0, 0), ElementsAre("a?b"));
+  EXPECT_THAT(names(parts->model, 0, 1), ElementsAre("a?b"));
+  EXPECT_EQ(parts->model.call_paths.size(), 2u);
 }
 
 TEST_F(CallPathsTest, code_in_no_file_keeps_its_address_or_has_its_compilers_name) {
