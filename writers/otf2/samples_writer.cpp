@@ -5,6 +5,7 @@
 #include <string>
 #include <system_error>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "core/spool/format.h"
@@ -61,6 +62,7 @@ class SamplesWriter final : public Writer {
   otf2::ArchiveHandle archive_;
   const Location* location_ = nullptr;  ///< null: none of samples
   std::map<int32_t, OpenThread> open_;  ///< by tid; those of one process
+  std::unordered_set<uint64_t> ids_;    ///< of open_; no other process can have them
   std::vector<SampledThread> threads_;
   otf2::TimeRange range_{UINT64_MAX, 0};
 };
@@ -105,10 +107,7 @@ SampledThread SamplesWriter::describe(int32_t tid) const {
   for (const auto& [key, stream] : process.streams) {
     if (stream.tid == tid && !spool::is_agent_slot(key.first) && key.first != 0) k = key.first - 1u;
   }
-  const bool is_taken =
-      std::any_of(threads_.begin(), threads_.end(),
-                  [&](const SampledThread& other) { return other.id == ((k << 32) | group.id); });
-  if (is_taken) k = kFirstOtherThread + open_.size();
+  if (ids_.count((k << 32) | group.id) != 0) k = kFirstOtherThread + open_.size();
   thread.id = (k << 32) | group.id;
   return thread;
 }
@@ -123,6 +122,7 @@ SamplesWriter::OpenThread* SamplesWriter::thread_of(int32_t tid) {
   OTF2_EvtWriter* file = OTF2_Archive_GetEvtWriter(archive_.get(), thread.id);
   if (file == nullptr) return nullptr;
   entry->second = {threads_.size(), file, std::nullopt};
+  ids_.insert(thread.id);
   threads_.push_back(std::move(thread));
   return &entry->second;
 }
@@ -178,6 +178,7 @@ Status SamplesWriter::end_location() {
     status = check(OTF2_Archive_CloseEvtWriter(archive_.get(), thread.file), "write samples");
   }
   open_.clear();
+  ids_.clear();
   return status;
 }
 
