@@ -45,7 +45,7 @@ class OwnerTest : public testing::Test {
   std::string file_;
 };
 
-TEST_F(OwnerTest, IsWhoOurFilesGet) {
+TEST_F(OwnerTest, is_who_our_files_get) {
   {
     const test::Squashed squashed;
     std::ofstream(file_) << "ours";
@@ -59,7 +59,7 @@ TEST_F(OwnerTest, IsWhoOurFilesGet) {
   EXPECT_FALSE(is_file_own());
 }
 
-TEST_F(OwnerTest, FileAndFolderHaveOne) {
+TEST_F(OwnerTest, file_and_folder_have_one) {
   std::ofstream(file_) << "ours";
   EXPECT_FALSE(is_own_with_folder());
   EXPECT_TRUE(is_file_own()) << "as it is shown";
