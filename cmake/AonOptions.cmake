@@ -51,11 +51,11 @@ endfunction()
 # Without SLP vectorization: it gathers the fields of a record through vector registers, which costs 2 ns a call.
 add_library(aon_application_code INTERFACE)
 target_include_directories(aon_application_code INTERFACE ${PROJECT_SOURCE_DIR}/core/include)
-# Before each source: a call of what nobody thought of has an old version as well.
-target_compile_options(aon_application_code INTERFACE "SHELL:-include ${PROJECT_SOURCE_DIR}/core/include/aon/old_libc.h")
+# Before each source: a call of what nobody thought of has an old version as well. musl has none of what fortified code calls.
+target_compile_options(aon_application_code INTERFACE "SHELL:-include \"${PROJECT_SOURCE_DIR}/core/include/aon/old_libc.h\"")
 target_compile_options(aon_application_code INTERFACE -Wall -Wextra -Wshadow $<$<BOOL:${AON_WARNINGS_AS_ERRORS}>:-Werror>
                        -O2 -fno-tree-slp-vectorize -fno-exceptions -fno-rtti -fno-threadsafe-statics -ftls-model=initial-exec -fvisibility=hidden
-                       -fasynchronous-unwind-tables -fno-stack-protector)
+                       -fasynchronous-unwind-tables -fno-stack-protector -U_FORTIFY_SOURCE)
 target_compile_definitions(aon_application_code INTERFACE _GNU_SOURCE AON_VERSION="${PROJECT_VERSION}")
 target_link_options(aon_application_code INTERFACE -nodefaultlibs -Wl,-z,nodelete -Wl,-z,now -Wl,--no-undefined)
 target_link_libraries(aon_application_code INTERFACE c gcc)

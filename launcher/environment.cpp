@@ -29,6 +29,7 @@ constexpr double kDefaultBudgetPercent = 1;
 constexpr uint64_t kDefaultMemoryBytes = 8u << 20;
 constexpr uint64_t kDefaultDiskBytes = 1u << 30;
 constexpr const char* kDefaultNcclLevel = "api";
+const std::string kAsanOption = "verify_asan_link_order=0";
 
 /// What `look` says of the file's bytes; false where they cannot be read.
 template <class Look>
@@ -141,8 +142,20 @@ void allow_us_before_asan(const std::string& preload, const std::string& ours,
   const std::string users = set != nullptr ? set : "";
   if (users.find("verify_asan_link_order") != std::string::npos) return;
   if (users.find('\n') != std::string::npos) return;  // it cannot pass through TaskProlog
-  result.variables.push_back(
-      {"ASAN_OPTIONS", "verify_asan_link_order=0" + (users.empty() ? "" : ":" + users)});
+  result.variables.push_back({"ASAN_OPTIONS", kAsanOption + (users.empty() ? "" : ":" + users)});
+}
+
+/// What allow_us_before_asan() has set goes, the user's own behind it stays.
+void forbid_us_before_asan(const Environment& environment, ProgramEnvironment& result) {
+  const char* set = environment("ASAN_OPTIONS");
+  std::string_view users = set != nullptr ? set : "";
+  if (users.substr(0, kAsanOption.size()) != kAsanOption) return;
+  users.remove_prefix(kAsanOption.size());
+  if (users.empty()) {
+    result.removed.push_back("ASAN_OPTIONS");
+  } else if (users[0] == ':') {
+    result.variables.push_back({"ASAN_OPTIONS", std::string(users.substr(1))});
+  }
 }
 
 /// What the options say, from whichever source: a variable that says something else must not win
@@ -222,9 +235,8 @@ void remove_plugin(const Plugin& plugin, const std::string& path, const Environm
 void add_plugin(const Plugin& plugin, const std::string& path, const Options& options,
                 const Environment& environment, ProgramEnvironment& result) {
   const char* name = plugin.variable;
-  if (!provider_is_wanted(options, plugin.provider))
+  if (path.empty() || !provider_is_wanted(options, plugin.provider))
     return remove_plugin(plugin, path, environment, result);
-  if (path.empty()) return;
   const char* users = environment(name);
   if (users != nullptr && path == users) return;
   if (is_unset(name, users) || is_own_plugin(users, path) ||
@@ -323,8 +335,11 @@ ProgramEnvironment without_outer_launch(const Environment& environment) {
   ProgramEnvironment result;
   if (value("AON_DOOR").empty()) return result;
   std::vector<std::string> preloaded = items_of(value("LD_PRELOAD"), ": ");
-  if (std::erase_if(preloaded, is_own_library) != 0 && !preloaded.empty())
-    result.variables.push_back({"LD_PRELOAD", fmt::format("{}", fmt::join(preloaded, ":"))});
+  if (std::erase_if(preloaded, is_own_library) != 0) {
+    forbid_us_before_asan(environment, result);
+    if (!preloaded.empty())
+      result.variables.push_back({"LD_PRELOAD", fmt::format("{}", fmt::join(preloaded, ":"))});
+  }
   if (preloaded.empty()) remove_where_set("LD_PRELOAD", environment, result);
   const std::string output = value("AON_OUTPUT");
   if (output == value("AON_OUTPUT_GAVE") || output == value("AON_DOOR_GAVE")) {

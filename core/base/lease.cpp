@@ -198,7 +198,7 @@ Result<Lease> Lease::take(const std::string& path) {
       return Error{Code::kBusy, path + " is held by process " + std::to_string(owner->pid) +
                                     " on " + owner->host};
     }
-    bury(path, owner ? owner->token : std::string());
+    if (owner) bury(path, owner->token);  // else it is released, or another one just begins it
   }
   unlink(fresh.c_str());
   return Error{Code::kIo, "cannot take " + path + ": " + strerror(error_number)};

@@ -11,20 +11,23 @@
 namespace aon {
 namespace {
 
+constexpr int kNotSupported = 524;  ///< ENOTSUPP, which NFS lets through to its users
+
 /// What file systems say of calls that they do not have.
 bool is_not_there(int error_number) {
   return error_number == EPERM || error_number == ENOSYS || error_number == EOPNOTSUPP ||
-         error_number == EINVAL;
+         error_number == EINVAL || error_number == kNotSupported;
 }
 
 int make_file(const std::string& path, const std::string& text) {
   const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
   UniqueFd fd(open(path.c_str(), flags, 0600));
   if (!fd) return errno;
-  if (write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size())) return 0;
-  const int error_number = errno;
+  const ssize_t written = write(fd.get(), text.data(), text.size());
+  if (written == static_cast<ssize_t>(text.size())) return 0;
+  const int error_number = written < 0 ? errno : ENOSPC;
   unlink(path.c_str());
-  return error_number != 0 ? error_number : EIO;
+  return error_number;
 }
 
 }  // namespace

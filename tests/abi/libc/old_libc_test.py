@@ -90,6 +90,12 @@ class OldLibc(unittest.TestCase):
                       if not is_weak and ELSEWHERE.match(name) and not STUBS.match(name)]
             self.assertEqual(strong, [], f"{library.name}: #pragma weak NAME, and ask for it")
 
+    def test_what_is_preloaded_calls_nothing_fortified(self):
+        for library in LIBRARIES:
+            strong = [name for name, (_, is_weak) in undefined(library).items()
+                      if not is_weak and name.endswith("_chk") and library.name in PRELOADED]
+            self.assertEqual(strong, [], f"{library.name}: musl has none of it")
+
     @unittest.skipUnless(platform.machine() in ("x86_64", "aarch64"), "the header has no versions")
     def test_the_header_takes_the_old_ones_from_a_newer_glibc_as_well(self):
         """strtol() is another function since glibc 2.38, by a macro of its headers."""

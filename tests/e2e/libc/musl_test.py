@@ -44,7 +44,8 @@ class Musl(TestCase):
                "HOME": self.folder}  # fmt: skip
         done = run([TASK_PROLOG], env=environment(**job))
         self.assert_exit(done)
-        lines = [line.removeprefix("export ") for line in done.stdout.splitlines()]
+        lines = [line.removeprefix("export ") for line in done.stdout.splitlines()
+                 if line.startswith("export ")]
         exports = dict(line.split("=", 1) for line in lines)
         for library in ("libaon.so", "libaon-mpi.so"):
             self.assertIn(str(BUILD / "lib" / library), exports["LD_PRELOAD"].split(":"))

@@ -360,6 +360,12 @@ TEST_F(ProgramVariables, name_no_library_of_another_installation) {
   EXPECT_EQ(value("LD_PRELOAD"), "/u/tool.so:" + kOurs);
 }
 
+TEST_F(ProgramVariables, of_plugins_of_another_installation_go_where_this_one_has_none) {
+  set_["CUDA_INJECTION64_PATH"] = "/other/lib/libaon-cupti.so";
+  files_.cuda_injection.clear();
+  EXPECT_THAT(make().removed, testing::Contains("CUDA_INJECTION64_PATH"));
+}
+
 class OuterLaunch : public testing::Test {
  protected:
   ProgramEnvironment taken_back() {
@@ -382,6 +388,15 @@ TEST_F(OuterLaunch, is_taken_back_whole) {
   EXPECT_THAT(result.removed, UnorderedElementsAre("LD_PRELOAD", "AON_SOCKET", "AON_OUTPUT",
                                                    "AON_OUTPUT_GAVE", "AON_DOOR", "AON_DOOR_GAVE",
                                                    "AON_LEFT_OUT", "CUDA_INJECTION64_PATH"));
+}
+
+TEST_F(OuterLaunch, leaves_the_users_options_of_a_sanitizer) {
+  set_["ASAN_OPTIONS"] = "verify_asan_link_order=0:detect_leaks=0";
+  const ProgramEnvironment result = taken_back();
+  ASSERT_EQ(result.variables.size(), 1u);
+  EXPECT_EQ(result.variables[0].value, "detect_leaks=0");
+  set_["ASAN_OPTIONS"] = "verify_asan_link_order=0";
+  EXPECT_THAT(taken_back().removed, testing::Contains("ASAN_OPTIONS"));
 }
 
 TEST_F(OuterLaunch, leaves_what_is_the_users) {
