@@ -8,6 +8,7 @@
 #include "writers/devices/calls.h"
 #include "writers/devices/device_pass.h"
 #include "writers/devices/devices.h"
+#include "writers/devices/launched_work.h"
 #include "writers/devices/missing_launches.h"
 #include "writers/devices/nccl_kernels.h"
 #include "writers/devices/region_kinds.h"
@@ -16,7 +17,6 @@
 #include "writers/devices/unit_use.h"
 #include "writers/devices/unrecorded_times.h"
 #include "writers/profile/local_ids.h"
-#include "writers/waits/sorted_store.h"
 
 namespace aon::writers {
 namespace {
@@ -26,6 +26,8 @@ using devices::Call;
 using devices::DevicePass;
 using devices::Item;
 using devices::Launch;
+using devices::LaunchedItem;
+using devices::LaunchedWork;
 using devices::MissingLaunches;
 using devices::NcclKernels;
 using devices::UnrecordedTimes;
@@ -35,7 +37,7 @@ constexpr uint32_t kNoGroup = 0xffffffffu;
 class Analysis : public DeviceAnalysis {
  public:
   Analysis(std::filesystem::path folder, const StepMeter* steps, uint64_t max_file_bytes)
-      : folder_(std::move(folder)), steps_(steps), max_file_bytes_(max_file_bytes) {}
+      : steps_(steps), work_(std::move(folder), max_file_bytes) {}
 
   Status begin(const Model& model) override;
   Status begin_location(const Location& location) override;
@@ -51,7 +53,6 @@ class Analysis : public DeviceAnalysis {
 
  private:
   enum class Row : uint8_t { kNone, kThread, kDevice, kCalls, kMetrics };
-  using Store = SortedStore<Item>;
   using LaunchKey = std::tuple<uint32_t, uint32_t, uint32_t>;
   /// How many the summary has.
   struct Rows {
@@ -63,22 +64,20 @@ class Analysis : public DeviceAnalysis {
   void begin_thread(const Location& location);
   void note_loss(const Event& event);
   void add_border(const Event& event);
-  void add_call(const Event& event, uint32_t region, uint64_t start_ns, uint64_t end_ns);
+  Status add_call(const Event& event, uint32_t region, uint64_t start_ns, uint64_t end_ns);
   Status add_work(const Event& event);
   Status finish_group();
   Status finish_nccl();
   void number_loops();
   uint32_t device_of(uint32_t communicator) const;
-  void add_item(const Item& item, DevicePass* pass);
+  Status finish_work(const MissingLaunches& missing, LaunchedWork::Reader* reader);
+  void add_item(const LaunchedItem& launched, DevicePass* pass);
   void finish_device(DevicePass* pass, const std::vector<const StepRow*>& steps);
   Rows rows() const { return {summary_.uses.size(), summary_.steps.size()}; }
   void add_units(const Rows& before, const Group* passed = nullptr);
-  Result<MissingLaunches> missing_launches();
-  void mark_missing(const Rows& before);
+  void mark_missing(const MissingLaunches& missing, const Rows& before);
 
-  std::filesystem::path folder_;
   const StepMeter* steps_;
-  uint64_t max_file_bytes_;
   const Model* model_ = nullptr;
   devices::RegionKinds kinds_;
   DeviceSummary summary_;
@@ -88,11 +87,9 @@ class Analysis : public DeviceAnalysis {
   // Of the process.
   const Group* group_ = nullptr;
   bool has_devices_ = false;
-  bool has_no_room_ = false;
   profile::LocalIds regions_;
-  std::optional<Store> store_;
-  devices::Calls calls_;
-  uint64_t kernel_count_ = 0;
+  LaunchedWork work_;
+  devices::Captures captures_;
   UnrecordedTimes unrecorded_;
   std::map<uint32_t, Borders> borders_;  ///< by thread id of the system
   size_t border_count_ = 0;
@@ -117,7 +114,6 @@ Status Analysis::begin(const Model& model) {
 void Analysis::begin_group(const Group& group) {
   group_ = &group;
   has_devices_ = group.process != nullptr && !group.process->device_streams.empty();
-  has_no_room_ = false;
   if (has_devices_) regions_ = profile::LocalIds(group.region_map);
 }
 
@@ -183,19 +179,22 @@ void Analysis::add_border(const Event& event) {
 }
 
 /// One that did nothing, for it failed, has no correlation id, as what is not recorded.
-void Analysis::add_call(const Event& event, uint32_t region, uint64_t start_ns, uint64_t end_ns) {
+Status Analysis::add_call(const Event& event, uint32_t region, uint64_t start_ns, uint64_t end_ns) {
   const uint32_t timeline = 2 * thread_ + (kinds_.is_of_runtime(region) ? 1 : 0);
   if (event.device_correlation() == 0) {
     const GapCause* gap = kinds_.gap_of(region);
-    if (gap == nullptr) return;
+    if (gap == nullptr) return {};
     unrecorded_.add(start_ns, end_ns, *gap);
-    if (*gap == GapCause::kBudget) calls_.captures().note_rest();
-    return;
+    if (*gap == GapCause::kBudget) captures_.note_rest();
+  } else if (kinds_.begins_capture(region)) {
+    captures_.add({start_ns, timeline, true});
+  } else if (kinds_.ends_capture(region)) {
+    captures_.add({end_ns, timeline, false});
+  } else {
+    return work_.add(Call{event.device_correlation(), thread_, kinds_.launches_graph(region),
+                          kinds_.launches_kernel(region), start_ns, end_ns});
   }
-  if (kinds_.begins_capture(region)) return calls_.captures().add({start_ns, timeline, true});
-  if (kinds_.ends_capture(region)) return calls_.captures().add({end_ns, timeline, false});
-  calls_.add({event.device_correlation(), thread_, kinds_.launches_graph(region),
-              kinds_.launches_kernel(region), 0, start_ns, end_ns});
+  return {};
 }
 
 Status Analysis::add_work(const Event& event) {
@@ -204,8 +203,8 @@ Status Analysis::add_work(const Event& event) {
   const uint64_t end_ns = start_ns + event.device_duration_ns();
   const uint32_t region = regions_.global(event.region);
   if (row_ == Row::kCalls) {
-    if (operation == DeviceOperation::kOther) add_call(event, region, start_ns, end_ns);
-    return {};
+    if (operation != DeviceOperation::kOther) return {};
+    return add_call(event, region, start_ns, end_ns);
   }
   Item item{};
   item.start_ns = start_ns;
@@ -215,17 +214,10 @@ Status Analysis::add_work(const Event& event) {
   item.region = region;
   item.is_kernel = operation == DeviceOperation::kKernel;
   const bool is_copy = operation == DeviceOperation::kCopy || operation == DeviceOperation::kSet;
-  kernel_count_ += item.is_kernel ? 1 : 0;
   item.work = is_copy                           ? WorkClass::kCopy
               : kinds_.is_communication(region) ? WorkClass::kCommunication
                                                 : WorkClass::kCompute;
-  if (!store_) store_.emplace(folder_, kStoreBytes);
-  if (store_->next_file_bytes() > std::max(store_->file_bytes(), max_file_bytes_)) {
-    has_no_room_ = true;
-    store_.reset();
-    return {};
-  }
-  return store_->add(item);
+  return work_.add(item);
 }
 
 Status Analysis::end_location() {
@@ -240,7 +232,7 @@ Status Analysis::events(std::span<const Event> events) {
     }
     return {};
   }
-  if (row_ == Row::kNone || has_no_room_) return {};
+  if (row_ == Row::kNone || work_.has_no_room()) return {};
   for (const Event& event : events) {
     if (row_ == Row::kThread) {
       add_border(event);
@@ -249,7 +241,7 @@ Status Analysis::events(std::span<const Event> events) {
         nccl_.add_operation(event.nccl(), device_of(event.nccl().communicator));
     } else if (event.kind == EventKind::kDeviceGap) {
       unrecorded_.add(event.time_ns, event.request, GapCause::kLeftOut);
-    } else if (event.kind == EventKind::kDeviceWork && !has_no_room_) {
+    } else if (event.kind == EventKind::kDeviceWork) {
       if (Status status = add_work(event); !status) return status;
     }
   }
@@ -263,8 +255,9 @@ uint32_t Analysis::device_of(uint32_t communicator) const {
   return told != 0 ? told - 1u : kNoDevice;
 }
 
-void Analysis::add_item(const Item& item, DevicePass* pass) {
-  const Call* call = item.correlation != 0 ? calls_.take(item.correlation, item.start_ns) : nullptr;
+void Analysis::add_item(const LaunchedItem& launched, DevicePass* pass) {
+  const Item& item = launched.item;
+  const Call* call = launched.known_call();
   const Launch launch = call != nullptr ? Launch{call->start_ns, call->end_ns} : Launch{0, 0};
   pass->sweep.add({item.start_ns, item.end_ns, item.work}, launch);
   if (item.is_kernel) pass->add_kernel(item.end_ns - item.start_ns, call);
@@ -315,45 +308,47 @@ void Analysis::finish_device(DevicePass* pass, const std::vector<const StepRow*>
   }
 }
 
+/// Device by device, in order of time.
+Status Analysis::finish_work(const MissingLaunches& missing, LaunchedWork::Reader* reader) {
+  const std::vector<const StepRow*> steps = devices::steps_of_group(steps_, group_->id);
+  std::optional<DevicePass> pass;
+  for (;;) {
+    const Result<const LaunchedItem*> launched = reader->next();
+    if (!launched) return launched.error();
+    const bool is_last = *launched == nullptr;
+    if (pass && (is_last || pass->device != (*launched)->item.device)) {
+      finish_device(&*pass, steps);
+      pass.reset();
+    }
+    if (is_last) return {};
+    if (!pass)
+      pass.emplace((*launched)->item.device, devices::windows_of(steps), unrecorded_.all().all(),
+                   missing.all());
+    add_item(**launched, &*pass);
+  }
+}
+
 Status Analysis::finish_group() {
-  if (has_no_room_) ++summary_.left_out_count;
+  if (work_.has_no_room()) ++summary_.left_out_count;
+  summary_.left_out_call_count += work_.left_out_call_count();
   const Rows before = rows();
   unrecorded_.merge();
-  if (store_ && !has_no_room_) {
-    calls_.sort();
-    const Result<MissingLaunches> missing = missing_launches();
-    if (!missing) return missing.error();
-    const std::vector<const StepRow*> steps = devices::steps_of_group(steps_, group_->id);
-    Result<Store::Reader> reader = store_->read();
+  if (work_.has_work()) {
+    MissingLaunches missing;
+    Result<LaunchedWork::Reader> reader = work_.join(captures_, &missing);
     if (!reader) return reader.error();
-    std::optional<DevicePass> pass;
-    for (;;) {
-      const Result<const Item*> item = reader->next();
-      if (!item) return item.error();
-      if (*item == nullptr || (pass && pass->device != (*item)->device)) {
-        if (pass) finish_device(&*pass, steps);
-        pass.reset();
-      }
-      if (*item == nullptr) break;
-      if (!pass)
-        pass.emplace((*item)->device, devices::windows_of(steps), unrecorded_.all().all(),
-                     missing->all());
-      add_item(**item, &*pass);
-    }
+    if (Status status = finish_work(missing, &*reader); !status) return status;
     for (const auto& [key, row] : launches_) summary_.launches.push_back(row);
-    mark_missing(before);
-    // Their memory is needed now.
-    store_.reset();
-    calls_.clear();
+    mark_missing(missing, before);
+    work_.clear();  // its memory is needed now
     if (Status status = finish_nccl(); !status) return status;
   }
   if (has_devices_ && group_ != nullptr) {
     unrecorded_.add_rows(group_->id, &summary_.unrecorded);
     add_units(before, group_);
   }
-  store_.reset();
-  calls_.clear();
-  kernel_count_ = 0;
+  work_.clear();
+  captures_.clear();
   unrecorded_.clear();
   borders_.clear();
   border_count_ = 0;
@@ -362,24 +357,9 @@ Status Analysis::finish_group() {
   return {};
 }
 
-/// Before the work passes, where fewer kernels came than were launched. Else what is missing beside
-/// kernels of calls that are not known shows behind it.
-Result<MissingLaunches> Analysis::missing_launches() {
-  if (calls_.kernel_launch_count() <= kernel_count_) return MissingLaunches();
-  Result<Store::Reader> reader = store_->read();
-  if (!reader) return reader.error();
-  for (;;) {
-    const Result<const Item*> item = reader->next();
-    if (!item) return item.error();
-    if (*item == nullptr) return MissingLaunches(calls_);
-    calls_.take((*item)->correlation, (*item)->start_ns);
-  }
-}
-
 /// Times with many launches whose kernels are not there have no verdict. What is missing before the
 /// first kernel and behind the last is of the use as well.
-void Analysis::mark_missing(const Rows& before) {
-  const MissingLaunches missing(calls_);
+void Analysis::mark_missing(const MissingLaunches& missing, const Rows& before) {
   if (missing.is_empty()) return;
   const auto mark = [&](auto* row, uint64_t begin_ns, uint64_t end_ns) {
     row->missing_launch_count = missing.count(begin_ns, end_ns);
@@ -467,7 +447,6 @@ Status Analysis::save(StateOut* out) {
   if (Status status = finish_group(); !status) return status;
   group_ = nullptr;
   has_devices_ = false;
-  has_no_room_ = false;
   out->put(id);
   units_.save(out);
   devices::save_summary(out, std::exchange(summary_, {}));

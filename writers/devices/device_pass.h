@@ -15,23 +15,6 @@
 
 namespace aon::writers::devices {
 
-struct Item {
-  uint64_t start_ns;
-  uint64_t end_ns;
-  uint32_t device;
-  uint32_t correlation;
-  uint32_t region;  ///< global
-  WorkClass work;
-  bool is_kernel;
-  uint16_t reserved;
-
-  bool operator<(const Item& other) const {
-    if (device != other.device) return device < other.device;
-    return start_ns < other.start_ns;
-  }
-};
-static_assert(sizeof(Item) == DeviceAnalysis::kItemBytes);
-
 /// What is summed up of a device while its work passes by.
 struct DevicePass {
   DevicePass(uint32_t ordinal, std::vector<Window> windows, std::span<const BlindTime> blind,

@@ -6,9 +6,8 @@
 /// Two things are joined for it when all events of a process have passed: a piece of work with the
 /// call that launched it, by correlation id, and that call with the annotation around it, by thread
 /// and time.
-/// Thread: one.   Cost: a sort of the work, about 300 ns per piece; memory kStoreBytes and a
-/// temporary file of kItemBytes per piece beyond (SortedStore), kMaxCalls calls and kMaxBorders
-/// borders of annotations of one process, kMaxSteps rows of steps of all.
+/// Thread: one.   Cost: that of LaunchedWork, about 500 ns per piece of work; kMaxBorders borders
+/// of annotations of one process, kMaxSteps rows of steps of all.
 #pragma once
 
 #include <aon/device_gaps.h>
@@ -147,13 +146,14 @@ struct DeviceSummary {
   uint64_t left_out_nccl_count = 0;   ///< operations beyond DeviceAnalysis::kMaxNcclRows
   uint64_t left_out_count = 0;        ///< processes for whose work there was no room to sort it
   uint64_t left_out_step_count = 0;   ///< rows beyond DeviceAnalysis::kMaxSteps
+  uint64_t left_out_call_count = 0;   ///< calls that there was no room to sort
 };
 
 class DeviceAnalysis : public Writer {
  public:
-  static constexpr size_t kItemBytes = 32;
+  /// Of temporary files, per piece of work or call at most.
+  static constexpr size_t kItemBytes = 88;
   static constexpr size_t kStoreBytes = 8u << 20;
-  static constexpr size_t kMaxCalls = 2u << 20;
   static constexpr size_t kMaxBorders = 1u << 20;
   static constexpr size_t kMaxNcclRows = 1u << 19;
   static constexpr size_t kMaxSteps = 1u << 18;  ///< of all devices
@@ -168,7 +168,7 @@ class DeviceAnalysis : public Writer {
 };
 
 /// `steps` (null: none) gets the same calls first, save() and load() among them, and outlives it.
-/// The temporary file is made in `folder` and has at most `max_file_bytes`.
+/// Temporary files are made in `folder` and have at most `max_file_bytes` together.
 std::unique_ptr<DeviceAnalysis> make_device_analysis(const std::filesystem::path& folder,
                                                      const StepMeter* steps,
                                                      uint64_t max_file_bytes = UINT64_MAX);

@@ -2,44 +2,55 @@
 
 #include <algorithm>
 
-namespace aon::writers::devices {
-namespace {
+#include "writers/devices/devices.h"
 
-uint64_t count_in(const std::vector<uint64_t>& times_ns, uint64_t begin_ns, uint64_t end_ns) {
-  const auto first = std::lower_bound(times_ns.begin(), times_ns.end(), begin_ns);
-  return static_cast<uint64_t>(std::lower_bound(first, times_ns.end(), end_ns) - first);
+namespace aon::writers::devices {
+
+void ThinnedTimes::add(uint64_t time_ns) {
+  if (seen_count_++ % stride_ != 0) return;
+  times_ns_.push_back(time_ns);
+  if (times_ns_.size() < kMaxTimes) return;
+  for (size_t i = 0; i < times_ns_.size() / 2; ++i) times_ns_[i] = times_ns_[2 * i];
+  times_ns_.resize(times_ns_.size() / 2);
+  stride_ *= 2;
 }
 
-}  // namespace
+void ThinnedTimes::sort() { std::sort(times_ns_.begin(), times_ns_.end()); }
 
-MissingLaunches::MissingLaunches(const Calls& calls) {
-  const bool has_graphs = std::any_of(calls.all().begin(), calls.all().end(),
-                                      [](const Call& call) { return call.is_of_graph != 0; });
-  const bool has_captures = !calls.captures().is_empty();
-  if (has_graphs && !has_captures) return;
-  if (has_captures && calls.captures().has_rests()) return;
-  const BlindTimes captures = calls.captures().times();
-  for (const Call& call : calls.all()) {
-    if (call.is_of_kernel == 0 || call.has_work != 0) continue;
-    if (captures.overlap_ns(call.start_ns, call.start_ns + 1) == 0)
-      missing_ns_.push_back(call.start_ns);
+uint64_t ThinnedTimes::count(uint64_t begin_ns, uint64_t end_ns) const {
+  const auto first = std::lower_bound(times_ns_.begin(), times_ns_.end(), begin_ns);
+  const auto last = std::lower_bound(first, times_ns_.end(), end_ns);
+  return std::min(static_cast<uint64_t>(last - first) * stride_, seen_count_);
+}
+
+MissingLaunches::MissingLaunches(const Captures& captures, bool has_graphs) {
+  const bool has_captures = !captures.is_empty();
+  is_known_ = has_captures ? !captures.has_rests() : !has_graphs;
+  if (is_known_) captures_ = captures.times();
+}
+
+void MissingLaunches::add(uint64_t start_ns, bool has_work) {
+  if (!is_known_) return;
+  if (has_work) {
+    launched_.add(start_ns);
+  } else if (captures_.overlap_ns(start_ns, start_ns + 1) == 0) {
+    missing_.add(start_ns);
   }
-  if (missing_ns_.empty()) return;
-  all_ns_ = missing_ns_;
-  for (const Call& call : calls.all()) {
-    if (call.is_of_kernel != 0 && call.has_work != 0) all_ns_.push_back(call.start_ns);
-  }
-  std::sort(missing_ns_.begin(), missing_ns_.end());
-  std::sort(all_ns_.begin(), all_ns_.end());
+}
+
+void MissingLaunches::sort() {
+  launched_.sort();
+  missing_.sort();
 }
 
 uint64_t MissingLaunches::count(uint64_t begin_ns, uint64_t end_ns) const {
-  return count_in(missing_ns_, begin_ns, end_ns);
+  return missing_.count(begin_ns, end_ns);
 }
 
 bool MissingLaunches::are_many(uint64_t begin_ns, uint64_t end_ns) const {
-  const auto all = static_cast<double>(count_in(all_ns_, begin_ns, end_ns));
-  return static_cast<double>(count(begin_ns, end_ns)) > kMostMissingLaunches * all;
+  const uint64_t missing_count = count(begin_ns, end_ns);
+  const auto all = static_cast<double>(missing_count + launched_.count(begin_ns, end_ns));
+  return static_cast<double>(missing_count) > kMostMissingLaunches * all;
 }
 
 }  // namespace aon::writers::devices

@@ -25,6 +25,7 @@ void save_summary(StateOut* out, const DeviceSummary& summary) {
   out->put(summary.left_out_nccl_count);
   out->put(summary.left_out_count);
   out->put(summary.left_out_step_count);
+  out->put(summary.left_out_call_count);
 }
 
 Status add_saved(StateIn* in, const Model& model, DeviceSummary* summary) {
@@ -32,7 +33,7 @@ Status add_saved(StateIn* in, const Model& model, DeviceSummary* summary) {
   if (!in->get(&more.uses) || !in->get(&more.steps) || !in->get(&more.launches) ||
       !in->get(&more.nccl) || !in->get(&more.unrecorded) || !in->get(&more.unmatched_nccl_count) ||
       !in->get(&more.left_out_nccl_count) || !in->get(&more.left_out_count) ||
-      !in->get(&more.left_out_step_count))
+      !in->get(&more.left_out_step_count) || !in->get(&more.left_out_call_count))
     return in->status();
   const auto is_of_group = [&](const auto& row) { return row.group < model.groups.size(); };
   const auto has_bound = [&](const auto& row) {
@@ -60,6 +61,7 @@ Status add_saved(StateIn* in, const Model& model, DeviceSummary* summary) {
   summary->left_out_nccl_count += more.left_out_nccl_count;
   summary->left_out_count += more.left_out_count;
   summary->left_out_step_count += more.left_out_step_count;
+  summary->left_out_call_count += more.left_out_call_count;
   return {};
 }
 

@@ -141,6 +141,7 @@ void write_use(hid_t gpu, const Model& model, const DeviceSummary& devices) {
   }
   table.finish();
   set_attribute(table.group(), "left_out", static_cast<int64_t>(devices.left_out_count));
+  set_attribute(table.group(), "left_out_calls", static_cast<int64_t>(devices.left_out_call_count));
 }
 
 void write_idle(hid_t gpu, const Model& model, const DeviceSummary& devices) {
@@ -274,6 +275,12 @@ void write_gpu_use(hid_t gpu, const Model& model, const DeviceSummary& devices) 
   if (!devices.unrecorded.empty()) write_unrecorded(gpu, model, devices);
   if (!devices.nccl.empty() || devices.unmatched_nccl_count != 0)
     write_nccl_times(gpu, model, devices);
+}
+
+std::string left_out_text(const DeviceSummary& devices) {
+  if (devices.left_out_call_count == 0) return {};
+  return "which of " + std::to_string(devices.left_out_call_count) +
+         " CUDA calls launched which work is not known: below --disk there is no room to sort them";
 }
 
 }  // namespace aon::writers::hdf5

@@ -10,6 +10,8 @@
 /// Thread: one.   Errors: H5Error.
 #pragma once
 
+#include <string>
+
 #include "writers/devices/devices.h"
 #include "writers/hdf5/h5.h"
 #include "writers/writer.h"
@@ -18,5 +20,8 @@ namespace aon::writers::hdf5 {
 
 /// `gpu` is the group /gpu.
 void write_gpu_use(hid_t gpu, const Model& model, const DeviceSummary& devices);
+
+/// What they lack for want of room, "" nothing.
+std::string left_out_text(const DeviceSummary& devices);
 
 }  // namespace aon::writers::hdf5

@@ -7,6 +7,7 @@
 #include "writers/hdf5/counters.h"
 #include "writers/hdf5/event_sums.h"
 #include "writers/hdf5/gpu.h"
+#include "writers/hdf5/gpu_use.h"
 #include "writers/hdf5/nccl.h"
 #include "writers/hdf5/series.h"
 #include "writers/hdf5/steps.h"
@@ -351,7 +352,7 @@ class Hdf5Writer : public Writer {
     hdf5::write_call_paths(file_.get(), *model_, sums_->call_samples());
     hdf5::write_nccl(file_.get(), *model_, sums_->nccl(), sums_->nccl_proxy(),
                      lateness_ != nullptr ? lateness_->summary() : nullptr);
-    if (notes_ != nullptr) note_nccl();
+    if (notes_ != nullptr) note_left_out();
     if (waits_ != nullptr) {
       write_waits(file_.get(), *model_, *waits_);
       write_lateness(file_.get(), *model_, waits_->lateness);
@@ -376,12 +377,14 @@ class Hdf5Writer : public Writer {
     file_ = hdf5::Handle();
   }
 
-  void note_nccl() {
+  void note_left_out() {
     const std::string left_out = nccl::left_out_text(sums_->nccl());
     if (!left_out.empty()) notes_->left_out.push_back(left_out);
     const nccl::LatenessSummary* late = lateness_ != nullptr ? lateness_->summary() : nullptr;
     const std::string untimed = late != nullptr ? nccl::untimed_text(*late) : "";
     if (!untimed.empty()) notes_->left_out.push_back(untimed);
+    const std::string calls = devices_ != nullptr ? hdf5::left_out_text(devices_->summary()) : "";
+    if (!calls.empty()) notes_->left_out.push_back(calls);
     notes_->proxies = nccl::sum_up(*model_, sums_->nccl_proxy());
   }
 

@@ -59,6 +59,8 @@ class Analysis : public testing::Test {
     node.define(0, DefinitionType::kDeviceStream, DeviceStreamDefinition{1, kNoDevice, 0, 7},
                 {"CUDA calls"});
     node.define(0, DefinitionType::kDeviceStream, DeviceStreamDefinition{2, 1, 2, 7}, {""});
+    node.define(0, DefinitionType::kDeviceStream, DeviceStreamDefinition{3, kNoDevice, 0, 8},
+                {"CUDA calls"});
     node.add_records(0, 1, {test::span_record(1, 1000, 2000)});
     node.add_records(0, 2, {test::span_record(1, 1000, 2000)});
     node.finish();
@@ -110,7 +112,7 @@ class Analysis : public testing::Test {
     return {begin, event(EventKind::kLostEnd, 50)};
   }
 
-  static constexpr size_t kMaster = 0, kRecords = 1, kCalls = 2, kStream = 3;
+  static constexpr size_t kMaster = 0, kRecords = 1, kCalls = 2, kStream = 3, kMoreCalls = 4;
   test::TemporaryFolder job_;
   std::unique_ptr<JobModel> parts_;
   std::unique_ptr<DeviceAnalysis> analysis_;
@@ -388,8 +390,9 @@ TEST(NcclKernelsTest, times_of_any_size_are_harmless) {
 
 class NcclAnalysis : public Analysis {
  protected:
-  /// An operation of a communicator of `device`, and the kernel that it launched on device 1.
-  void run(uint8_t device) {
+  /// An operation of a communicator of `device`, and the kernel that it launched on device 1,
+  /// behind the calls of another thread.
+  void run(uint8_t device, uint32_t other_calls = 0) {
     NcclOperation operation = launched(1500, 7);
     operation.sequence = 12;
     operation.bytes = 4096;
@@ -404,7 +407,10 @@ class NcclAnalysis : public Analysis {
     launch.peer = static_cast<int32_t>(DeviceOperation::kOther);
     launch.bytes_received = 100;
     launch.request = 99;
-    give(kCalls, {launch});
+    std::vector<Event> calls(other_calls, launch);
+    for (uint32_t i = 0; i < other_calls; ++i) calls[i].request = 1000 + i;
+    give(kCalls, calls);
+    give(kMoreCalls, {launch});
     Event kernel_event = kernel(3000, 4000);
     kernel_event.request = 99;
     kernel_event.region = kNcclKernel;
@@ -422,6 +428,13 @@ TEST_F(NcclAnalysis, operations_have_the_times_of_their_kernel) {
   EXPECT_EQ(rows[0].bytes, 4096u);
   EXPECT_EQ(rows[0].start_ns, 3000u);
   EXPECT_EQ(rows[0].gpu_ns, 1000u);
+}
+
+TEST_F(NcclAnalysis, operations_have_the_times_of_their_kernel_behind_millions_of_calls) {
+  run(1, (2u << 20) + 1);
+  ASSERT_EQ(analysis_->summary().nccl.size(), 1u);
+  EXPECT_EQ(analysis_->summary().nccl[0].gpu_ns, 1000u);
+  EXPECT_EQ(analysis_->summary().uses.at(0).unknown_launch_count, 0u);
 }
 
 TEST_F(NcclAnalysis, a_kernel_of_another_device_is_none_of_theirs) {

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "writers/devices/borders.h"
-#include "writers/devices/calls.h"
 #include "writers/devices/median.h"
 
 namespace aon::writers::devices {
@@ -239,43 +238,6 @@ TEST(Borders, know_nothing_behind_their_end) {
   borders.close(200);
   EXPECT_EQ(borders.region_at(150), 1u);
   EXPECT_EQ(borders.region_at(201), Borders::kNone);
-}
-
-TEST(Calls, of_two_with_one_id_the_outer_counts) {
-  Calls calls;
-  calls.add({7, 1, 0, 0, 0, 120, 140});
-  calls.add({9, 2, 0, 0, 0, 500, 510});
-  calls.add({7, 1, 0, 0, 0, 100, 150});
-  calls.sort();
-  ASSERT_NE(calls.take(7, 160), nullptr);
-  EXPECT_EQ(calls.take(7, 160)->start_ns, 100u);
-  EXPECT_EQ(calls.take(9, 520)->thread, 2u);
-  EXPECT_EQ(calls.take(8, 520), nullptr);
-  EXPECT_EQ(calls.all().size(), 2u);
-}
-
-/// Ids are of 32 bits: a long job uses them several times.
-TEST(Calls, with_the_id_of_one_of_hours_before_is_another) {
-  constexpr uint64_t kHour = 3600ull * 1'000'000'000;
-  Calls calls;
-  calls.add({7, 1, 0, 0, 0, 100, 150});
-  calls.add({7, 3, 0, 0, 0, 3 * kHour, 3 * kHour + 50});
-  calls.sort();
-  ASSERT_NE(calls.take(7, 160), nullptr);
-  EXPECT_EQ(calls.take(7, 160)->thread, 1u);
-  EXPECT_EQ(calls.take(7, kHour), nullptr) << "of a call that is not known";
-  ASSERT_NE(calls.take(7, 3 * kHour + 10), nullptr);
-  EXPECT_EQ(calls.take(7, 3 * kHour + 10)->thread, 3u);
-  EXPECT_EQ(calls.take(7, 3 * kHour - 10)->thread, 3u) << "clocks of device and host differ";
-  EXPECT_EQ(calls.take(7, 6 * kHour), nullptr);
-}
-
-TEST(Calls, wait_for_minutes_until_their_work_begins) {
-  constexpr uint64_t kMinute = 60ull * 1'000'000'000;
-  Calls calls;
-  calls.add({7, 1, 0, 0, 0, 100, 150});
-  calls.sort();
-  EXPECT_NE(calls.take(7, 9 * kMinute), nullptr) << "behind other work of its stream";
 }
 
 TEST(Median, is_right_within_a_tenth) {

@@ -4,6 +4,7 @@
 
 #include "core/spool/home_node.h"
 #include "writers/devices/device_names.h"
+#include "writers/hdf5/gpu_use.h"
 
 namespace aon::writers::hdf5 {
 namespace {
@@ -43,6 +44,13 @@ TEST(Hdf5DeviceSeries, knows_the_folder_of_a_device_from_a_name) {
                             "gpu_GPU-1/nvml/", "gpu_GPU-1/../../power", "x/gpu_1/power"}) {
     EXPECT_EQ(devices::folder_of(other), "") << other;
   }
+}
+
+TEST(Hdf5GpuUse, says_whose_launches_had_no_room) {
+  DeviceSummary devices;
+  EXPECT_EQ(left_out_text(devices), "");
+  devices.left_out_call_count = 12;
+  EXPECT_EQ(left_out_text(devices).rfind("which of 12 CUDA calls launched which work", 0), 0u);
 }
 
 TEST(Hdf5DeviceSeries, lists_ranks) {
