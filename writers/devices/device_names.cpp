@@ -41,18 +41,20 @@ std::string digits_of(const uint8_t (&bytes)[16]) {
   return digits;
 }
 
-std::string uuid_text(const uint8_t (&bytes)[16]) {
+std::string uuid_text(const spool::Device& device) {
+  const auto& bytes = device.definition.uuid;
   if (std::all_of(std::begin(bytes), std::end(bytes), [](uint8_t byte) { return byte == 0; }))
     return {};
   std::string text = digits_of(bytes);
   for (const size_t place : {20, 16, 12, 8}) text.insert(place, 1, '-');
-  return text;
+  const bool is_part = device.name.find(" MIG ") != std::string::npos;  // the driver names it so
+  return (is_part ? "MIG-" : "GPU-") + text;
 }
 
 std::string uuid_text(const Group& group, uint32_t device) {
   if (group.process == nullptr) return {};
   const auto known = group.process->devices.find(device);
-  return known == group.process->devices.end() ? "" : uuid_text(known->second.definition.uuid);
+  return known == group.process->devices.end() ? "" : uuid_text(known->second);
 }
 
 }  // namespace aon::writers::devices

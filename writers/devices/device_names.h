@@ -25,8 +25,9 @@ std::string uuid_of(const std::string& folder);
 std::string digits_of(const std::string& uuid);
 std::string digits_of(const uint8_t (&bytes)[16]);
 
-/// "5d2c0011-2233-..." of the bytes; "" of zeros: the driver did not tell them.
-std::string uuid_text(const uint8_t (&bytes)[16]);
+/// "GPU-5d2c0011-2233-...", of a part of a GPU "MIG-...", as NVML and the folders of series have
+/// it; "": the driver did not tell it.
+std::string uuid_text(const spool::Device& device);
 /// The same of a device of a process; "" where it is not known.
 std::string uuid_text(const Group& group, uint32_t device);
 

@@ -99,7 +99,7 @@ void write_devices(hid_t parent, const Model& model) {
     for (const auto& [ordinal, device] : group.process->devices) {
       owner.append(group, ordinal);
       name.append(device.name);
-      uuid.append(devices::uuid_text(device.definition.uuid));
+      uuid.append(devices::uuid_text(device));
       address.append(device.address);
       const uint32_t home = homes.of(group.node);
       const auto [node, is_new] = nodes.try_emplace(home);

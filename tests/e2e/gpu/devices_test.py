@@ -10,7 +10,7 @@ class Devices(GpuCase):
         rows = {r["rank"]: r for r in self.table("devices")}
         self.assertEqual(rows[0]["name"], "Fake GPU A")
         self.assertEqual(rows[1]["address"], "0000:02:00.0")
-        self.assertTrue(rows[0]["uuid"].startswith("01010101-0101"))
+        self.assertTrue(rows[0]["uuid"].startswith("GPU-01010101-0101"))
         with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
             known = trace.definitions.location_group_properties
             told = {(p.location_group.name, p.name): p.value for p in known}

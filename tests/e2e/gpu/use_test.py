@@ -1,5 +1,6 @@
 """What devices did and why they did nothing, what bounds them, and who launched what: /gpu/use,
 /gpu/idle, /gpu/steps and /gpu/launches, and the findings. CUPTI and NVML are made up."""
+import h5py
 from gpu_case import FAKE_NVML, FAKES, GpuCase, main
 from aon_test import ledger
 
@@ -13,7 +14,8 @@ class Use(GpuCase):
         self.assertEqual([(r["rank"], r["device"]) for r in rows], [(0, 0), (1, 1)])
         for row in rows:
             self.assertEqual(row["kernels"], self.counted[row["rank"]]["kernels"])
-            self.assertTrue(row["uuid"].startswith(("01010101-", "02020202-")[row["device"]]))
+            begins = ("GPU-01010101-", "GPU-02020202-")
+            self.assertTrue(row["uuid"].startswith(begins[row["device"]]))
             self.assertAlmostEqual(row["median_kernel_ns"], 10_000, delta=1000)
             self.assertEqual(row["unknown_launches"], 0)
             self.assertEqual(row["busy_ns"] + row["idle_ns"], row["span_ns"])
@@ -41,6 +43,15 @@ class Use(GpuCase):
         self.run_program(1, 1, ranks=1, FAKE_NVML_CUDA_UUIDS=1, FAKE_NVML_USE=use,
                          LD_LIBRARY_PATH=f"{FAKES}:{FAKE_NVML}", **knobs)
 
+    def test_a_device_has_one_name(self):
+        self.run_beside_counters("1:100")
+        uuids = [row["uuid"] for table in ("devices", "use") for row in self.table(table)]
+        self.assertEqual(len(uuids), 2)
+        with h5py.File(self.output / "profile.h5") as file:
+            for uuid in uuids:
+                groups = file[f"series/gpu_{uuid}"].values()
+                self.assertEqual({group.attrs["device"] for group in groups}, {uuid})
+
     def test_counters_say_what_bounds_work(self):
         """Metrics 1, 2, 3: any work, multiprocessors, warps; 5: tensor pipes; 10: memory."""
         cases = {"memory": "1:100,2:90,3:60,5:20,10:85",
@@ -63,7 +74,7 @@ class Use(GpuCase):
                 self.assertAlmostEqual(use["compute_use"], max(13, float(told["5"])) / 100,
                                        places=4, msg="metric 13 is at 13 %")
         findings = " ".join(ledger(self.output)["findings"])
-        self.assertRegex(findings, r"GPU 0 of MPI Rank 0 \(01010101-0101-\S+\) is hardly filled, "
+        self.assertRegex(findings, r"GPU 0 of MPI Rank 0 \(GPU-01010101-\S+\) is hardly filled, "
                                    r".* in 100 % of the time")
 
     def test_counters_say_it_of_each_step(self):

@@ -51,10 +51,10 @@ class Waste : public testing::Test {
 TEST_F(Waste, a_host_that_is_late_is_named) {
   add_process(1);
   add_use(0, 10, 2);
-  EXPECT_EQ(
-      text(),
-      "GPUs have nothing to do in 80 % of the time from their first to their last work; most "
-      "in GPU 0 of MPI Rank 0 (01010101-0101-0101-0101-010101010101): the host launches too late");
+  EXPECT_EQ(text(),
+            "GPUs have nothing to do in 80 % of the time from their first to their last work; most "
+            "in GPU 0 of MPI Rank 0 (GPU-01010101-0101-0101-0101-010101010101): the host launches "
+            "too late");
 }
 
 /// Two seconds of idle time in so many gaps before work that had been launched.
@@ -66,7 +66,7 @@ TEST_F(Waste, gaps_between_short_pieces_of_work_are_no_waiting) {
             use.times.idle_ns[static_cast<size_t>(IdleReason::kHostWait)]);
   const std::string told =
       "GPUs have nothing to do in 20 % of the time from their first to their last work; most in "
-      "GPU 0 of MPI Rank 0 (01010101-0101-0101-0101-010101010101): ";
+      "GPU 0 of MPI Rank 0 (GPU-01010101-0101-0101-0101-010101010101): ";
   use.idle[kStarved].count = 1000;
   EXPECT_EQ(text(), told + "work that was launched waits for other work");
   use.idle[kStarved].count = 2'000'000;
@@ -79,7 +79,7 @@ TEST_F(Waste, a_gpu_that_always_works_is_not_called_idle) {
   EXPECT_EQ(text(),
             "GPUs compute nothing in 50 % of the time from their first to their last work: in 50 % "
             "communication runs without computing beside it; most in GPU 0 of MPI Rank 0 "
-            "(01010101-0101-0101-0101-010101010101)");
+            "(GPU-01010101-0101-0101-0101-010101010101)");
 }
 
 TEST_F(Waste, short_kernels_do_not_hide_what_takes_the_time) {
@@ -92,7 +92,7 @@ TEST_F(Waste, short_kernels_do_not_hide_what_takes_the_time) {
             "GPUs compute nothing in 52 % of the time from their first to their last work: in 40 % "
             "communication runs without computing beside it, in 10 % copies run with nothing "
             "beside them, in 2 % they have nothing to do; most in GPU 0 of MPI Rank 0 "
-            "(01010101-0101-0101-0101-010101010101)");
+            "(GPU-01010101-0101-0101-0101-010101010101)");
 }
 
 TEST_F(Waste, a_gpu_that_ranks_share_is_idle_when_none_uses_it) {
@@ -106,9 +106,10 @@ TEST_F(Waste, a_gpu_that_ranks_share_is_idle_when_none_uses_it) {
   EXPECT_EQ(devices[0].process_count, 4u);
   EXPECT_EQ(devices[0].span_ns, 10 * kSecondNs);
   EXPECT_EQ(devices[0].sum_ns(), 2 * kSecondNs);
-  EXPECT_EQ(text(),
-            "GPUs have nothing to do in 20 % of the time from their first to their last work; most "
-            "in GPU 0 of MPI Rank 0 (01010101-0101-0101-0101-010101010101), which 4 processes use");
+  EXPECT_EQ(
+      text(),
+      "GPUs have nothing to do in 20 % of the time from their first to their last work; most "
+      "in GPU 0 of MPI Rank 0 (GPU-01010101-0101-0101-0101-010101010101), which 4 processes use");
   for (DeviceUse& use : uses_) use.times.busy_ns = 9 * kSecondNs;
   EXPECT_EQ(text(), "");
 }
@@ -167,7 +168,7 @@ TEST_F(Waste, time_without_records_is_none_of_it) {
   use.times.busy_ns = 3 * kSecondNs;
   EXPECT_EQ(text(),
             "GPUs have nothing to do in 40 % of what is recorded from their first to their last "
-            "work; most in GPU 0 of MPI Rank 0 (01010101-0101-0101-0101-010101010101)");
+            "work; most in GPU 0 of MPI Rank 0 (GPU-01010101-0101-0101-0101-010101010101)");
   use.bound = Bound::kUnrecorded;
   EXPECT_EQ(text(), "");
 }

@@ -46,6 +46,14 @@ TEST(Hdf5DeviceSeries, knows_the_folder_of_a_device_from_a_name) {
   }
 }
 
+TEST(Hdf5DeviceSeries, are_called_as_the_devices_of_processes) {
+  spool::Device used = device(kUuid);
+  EXPECT_EQ(devices::uuid_text(used), devices::uuid_of(kFolder));
+  used.name = "NVIDIA A100-SXM4-40GB MIG 1g.5gb";
+  EXPECT_EQ(devices::uuid_text(used), "MIG-5d2cff00-0102-0304-0506-0708090a0b0c");
+  EXPECT_EQ(devices::uuid_text(spool::Device{}), "");
+}
+
 TEST(Hdf5GpuUse, says_whose_launches_had_no_room) {
   DeviceSummary devices;
   EXPECT_EQ(left_out_text(devices), "");
