@@ -41,6 +41,16 @@ OTF2_RegionRole otf2_role(RegionRole role) {
   return OTF2_REGION_ROLE_FUNCTION;
 }
 
+/// What CUPTI tells comes as functions: copies are known by their name, as are times without
+/// records, which are no time in CUDA.
+OTF2_RegionRole otf2_role(const GlobalRegion& region) {
+  if (region.paradigm == Paradigm::kCuda) {
+    if (region.name.rfind("[CUDA memcpy", 0) == 0) return OTF2_REGION_ROLE_DATA_TRANSFER;
+    if (region.name.rfind("[GPU work not recorded", 0) == 0) return OTF2_REGION_ROLE_ARTIFICIAL;
+  }
+  return otf2_role(region.role);
+}
+
 /// Streams without a device are work of the host, and stay with their process, but for NCCL's.
 bool is_accelerators(const Model& model, const Location& location) {
   return is_of_device(location) || is_nccl_timeline(model, location);
@@ -249,6 +259,9 @@ void GlobalDefinitions::write_attributes() {
       {"nccl.gpu_timed", "1: its times are the GPU's, 0: the host's", OTF2_TYPE_UINT8},
       {"nccl.busbw", "Bus bandwidth as of nccl-tests, 1e9 bytes per second", OTF2_TYPE_DOUBLE},
       {"cut by a loss", "The end of the region was lost, it took longer", OTF2_TYPE_UINT8},
+      {"correlation",
+       "Work of a device and the call that started it have the same in their process",
+       OTF2_TYPE_UINT32},
   };
   for (uint32_t id = 0; id < kAttributeCount; ++id) {
     note(OTF2_GlobalDefWriter_WriteAttribute(file_, id, string_id(kWords[id].name),
@@ -304,9 +317,8 @@ void GlobalDefinitions::write_regions() {
     const ParadigmWords words = words_of(region.paradigm);
     const uint32_t name = string_id(region.name);
     const uint32_t file = string_id(words.paradigm == OTF2_PARADIGM_USER ? "" : words.name);
-    note(OTF2_GlobalDefWriter_WriteRegion(file_, id++, name, name, string_id(""),
-                                          otf2_role(region.role), words.paradigm,
-                                          OTF2_REGION_FLAG_NONE, file, 0, 0));
+    note(OTF2_GlobalDefWriter_WriteRegion(file_, id++, name, name, string_id(""), otf2_role(region),
+                                          words.paradigm, OTF2_REGION_FLAG_NONE, file, 0, 0));
   }
   for (uint32_t reason = 0; reason < kLossReasonCount; ++reason) {
     const char* text = loss_reason_name(static_cast<LossReason>(reason));

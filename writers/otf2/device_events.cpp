@@ -62,7 +62,8 @@ OTF2_ErrorCode EventEncoder::region(const Event& event) {
       return is_device_ ? leave_device(event) : leave(event);
     case EventKind::kDeviceGap:
       return device_gap(event);
-    default:  // the Enter of work has what the archive shows, but for copies
+    default:  // the Enter of work has what else the archive shows, but for copies
+      correlation_ = event.device_correlation();
       if (is_device_ && event.device_operation() == DeviceOperation::kCopy) copy_ = event;
       return OTF2_SUCCESS;
   }

@@ -220,6 +220,10 @@ OTF2_ErrorCode EventEncoder::enter(const Event& event) {
     attributes = attributes_.get();
     add_value(event.value_type(), event.bytes);
   }
+  if (const uint32_t correlation = std::exchange(correlation_, 0); correlation != 0) {
+    attributes = attributes_.get();
+    OTF2_AttributeList_AddUint32(attributes, kCorrelation, correlation);
+  }
   return put_enter(event.time_ns, event.region, attributes);
 }
 

@@ -31,6 +31,7 @@ class EventEncoder {
     samples_apart_ = samples_apart;
     apart_.clear();
     is_device_ = false;
+    correlation_ = 0;
     copy_.reset();
     copy_count_ = 0;
     open_copies_.clear();
@@ -102,6 +103,7 @@ class EventEncoder {
   std::vector<uint64_t> open_copies_;  ///< of open regions, 0: no copy
   bool leave_is_open_ = false;         ///< kOpenAtEnd came: the next Leave gets the attribute
   bool leave_is_cut_ = false;          ///< the same of kCut
+  uint32_t correlation_ = 0;           ///< of the work or call whose Enter comes next, 0: none
 };
 
 }  // namespace aon::writers::otf2

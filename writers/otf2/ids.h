@@ -31,7 +31,8 @@ enum AttributeId : uint32_t {
   kNcclIsTimed = 17,       ///< its times are the GPU's, else the host's
   kNcclBusBandwidth = 18,  ///< not there: not known
   kCutByLoss = 19,         ///< on Leave: the region's end was lost; it took longer than this
-  kAttributeCount = 20,
+  kCorrelation = 20,       ///< on Enter of work of a device and of the call that started it
+  kAttributeCount = 21,
 };
 
 /// The one paradigm of I/O, MPI's.

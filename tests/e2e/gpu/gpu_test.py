@@ -36,6 +36,9 @@ class Recorded(GpuCase):
         with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
             windows = list(trace.definitions.rma_wins)
             self.assertEqual([window.name for window in windows], ["CUDA_WINDOW"] * 2)
+            roles = {region.region_role for region in trace.definitions.regions
+                     if region.name.startswith("[CUDA memcpy")}
+            self.assertEqual(roles, {otf2.RegionRole.DATA_TRANSFER})
             open_ids = collections.defaultdict(set)
             for location, event in trace.events:
                 kind = type(event).__name__
@@ -95,6 +98,26 @@ class Recorded(GpuCase):
         self.assertEqual(found["cuLaunchKernel"], self.counted[0]["kernels"])
         self.assertEqual(found["cuGraphLaunch"], 1)
 
+    def test_work_and_the_call_that_launched_it_have_one_id(self):
+        self.run_program(100, 3)
+        called, work = collections.defaultdict(list), collections.defaultdict(list)
+        with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
+            for location, event in trace.events:
+                if not isinstance(event, otf2.events.Enter):
+                    continue
+                told = {a.name: value for a, value in (event.attributes or {}).items()}
+                rank = location._ref & 0xFFFFFFFF
+                if location.name.startswith("CUDA calls"):
+                    called[rank].append((told["correlation"], event.region.name))
+                elif event.region.name in KERNELS or "memcpy" in event.region.name:
+                    work[rank].append((told["correlation"], event.region.name))
+        for rank, counted in self.counted.items():
+            self.assertEqual(len(work[rank]), counted["kernels"] + counted["copies"])
+            calls = dict(called[rank])
+            self.assertEqual(len(calls), len(called[rank]))
+            for correlation, name in work[rank]:
+                self.assertRegex(calls[correlation], "Launch" if name in KERNELS else "Memcpy")
+
     def test_each_thread_waits_on_a_timeline_of_its_own(self):
         self.run_program(200, 4, 1, ranks=1, GPU_PROGRAM_WAITS=1)
         with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
@@ -108,6 +131,9 @@ class Recorded(GpuCase):
     def test_work_under_a_pause_of_mpi_is_not_recorded(self):
         self.run_program(50, 1, ranks=1, GPU_PROGRAM_PCONTROL=30)
         self.assertNotIn("paused", readers.region_counts(self.output))
+        with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
+            roles = {region.name: region.region_role for region in trace.definitions.regions}
+        self.assertEqual(roles["[GPU work not recorded: paused]"], otf2.RegionRole.ARTIFICIAL)
         self.assert_all_kernels()
         self.assertGreater(self.table("use")[0]["unrecorded_ns"], 40_000_000)
         self.assert_archive_is_clean()
