@@ -47,6 +47,7 @@ class EventSums {
   void end();
   /// Of the process whose locations came last.
   void add_nccl_time(const devices::TimedOperation& operation) { nccl_.add_time(operation); }
+  void add_nccl_wait(const nccl::OperationWait& wait) { nccl_.add_wait(wait); }
   /// No more come.
   void finish() { nccl_.finish(); }
 

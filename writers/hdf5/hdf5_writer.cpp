@@ -237,8 +237,8 @@ void write_lateness(hid_t file, const Model& model, const LatenessTable& latenes
 class Hdf5Writer : public Writer {
  public:
   Hdf5Writer(std::filesystem::path path, ProfileListener listener, const WaitSummary* waits,
-             const StepMeter* steps, DeviceAnalysis* devices,
-             const nccl::LatenessAnalysis* lateness, ProfileNotes* notes)
+             const StepMeter* steps, DeviceAnalysis* devices, nccl::LatenessAnalysis* lateness,
+             ProfileNotes* notes)
       : path_(std::move(path)),
         listener_(std::move(listener)),
         waits_(waits),
@@ -247,6 +247,11 @@ class Hdf5Writer : public Writer {
         lateness_(lateness),
         notes_(notes) {
     hdf5::use_library();
+    if (lateness != nullptr) {
+      lateness->set_wait_listener([this](const nccl::OperationWait& wait) {
+        if (sums_) sums_->add_nccl_wait(wait);
+      });
+    }
     if (devices == nullptr) return;
     devices->add_nccl_listener([this](const devices::TimedOperation& one) {
       if (sums_) sums_->add_nccl_time(one);
@@ -408,8 +413,7 @@ class Hdf5Writer : public Writer {
 std::unique_ptr<Writer> make_hdf5_writer(const std::filesystem::path& path,
                                          ProfileListener listener, const WaitSummary* waits,
                                          const StepMeter* steps, DeviceAnalysis* devices,
-                                         const nccl::LatenessAnalysis* lateness,
-                                         ProfileNotes* notes) {
+                                         nccl::LatenessAnalysis* lateness, ProfileNotes* notes) {
   return std::make_unique<Hdf5Writer>(path, std::move(listener), waits, steps, devices, lateness,
                                       notes);
 }

@@ -50,7 +50,7 @@ std::unique_ptr<Writer> make_hdf5_writer(const std::filesystem::path& path,
                                          const WaitSummary* waits = nullptr,
                                          const StepMeter* steps = nullptr,
                                          DeviceAnalysis* devices = nullptr,
-                                         const nccl::LatenessAnalysis* lateness = nullptr,
+                                         nccl::LatenessAnalysis* lateness = nullptr,
                                          ProfileNotes* notes = nullptr);
 
 }  // namespace aon::writers

@@ -131,6 +131,7 @@ struct OperationColumns {
         end(t->add<uint64_t>("end_ns", {"ns", "last event of it, since 1970"})),
         gpu_begin(t->add<uint64_t>("gpu_begin_ns", {"ns", "its begin on the GPU, 0 unknown"})),
         gpu(t->add<double>("gpu_ns", {"ns", "its time on the GPU, NaN unknown"})),
+        wait(t->add<double>("wait_ns", {"ns", "of it, for members that came later; NaN unknown"})),
         skew(t->add<double>("skew_ns", {"ns", "from the first to the last channel's begin"})),
         algbw(t->add<double>("algbw", {"1e9 B/s", "algorithm bandwidth as of nccl-tests"})),
         busbw(t->add<double>("busbw", {"1e9 B/s", "bus bandwidth as of nccl-tests"})) {}
@@ -153,6 +154,7 @@ struct OperationColumns {
   Column<uint64_t>& end;
   Column<uint64_t>& gpu_begin;
   Column<double>& gpu;
+  Column<double>& wait;
   Column<double>& skew;
   Column<double>& algbw;
   Column<double>& busbw;
@@ -185,6 +187,8 @@ void append_operation(OperationColumns& to, const Model& model, const Rows& rows
   to.end.append(operation.end_ns);
   to.gpu_begin.append(operation.gpu_begin_ns);
   to.gpu.append(is_timed ? static_cast<double>(operation.gpu_ns) : std::nan(""));
+  const bool has_wait = row.wait_ns != OperationRow::kNoWait;
+  to.wait.append(has_wait ? static_cast<double>(row.wait_ns) : std::nan(""));
   to.skew.append(is_told ? static_cast<double>(operation.skew_ns) : std::nan(""));
   to.algbw.append(bandwidth.algorithm_bytes_per_s / kGiga);
   to.busbw.append(bandwidth.bus_bytes_per_s / kGiga);

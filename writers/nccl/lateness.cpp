@@ -321,7 +321,7 @@ void LatenessAnalysis::add_lateness(std::span<const Part> parts) {
   summary_.table.add(first.communicator, first.region, attendances);
   const LateMembers late(attendances);
   for (size_t i = 0; i < parts.size(); ++i) {
-    keep_wait(parts[i], late.wait_ns(i));
+    note_wait(parts[i], late.wait_ns(i));
     if (!late.is_late(i)) continue;
     if (late.is_worth_telling()) note_step(parts[i], late.caused_ns(i));
     Causes& causes = summary_.causes[{first.communicator, first.region, parts[i].member}];

@@ -41,6 +41,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -49,6 +50,7 @@
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "writers/devices/nccl_kernels.h"
@@ -61,6 +63,8 @@
 #include "writers/writer.h"
 
 namespace aon::writers::nccl {
+
+struct OperationWait;  // operations.h
 
 constexpr double kSlowRatio = kSlowOperationRatio;  ///< of links, too
 constexpr size_t kMaxLinks = 1u << 19;
@@ -142,6 +146,9 @@ class LatenessAnalysis final : public Writer {
   explicit LatenessAnalysis(std::filesystem::path folder);
   /// Before begin(): read_waits() will be asked for.
   void keep_waits();
+  /// Told within finish() what each member waited in each operation of which all are known.
+  using WaitListener = std::function<void(const OperationWait&)>;
+  void set_wait_listener(WaitListener listener) { tell_wait_ = std::move(listener); }
   /// Must have finished before finish(), and outlive it.
   void use_steps(const StepMeter* steps) { steps_ = steps; }
 
@@ -213,6 +220,7 @@ class LatenessAnalysis final : public Writer {
   bool is_connecting(std::span<const Part> parts) const;
   void add_lateness(std::span<const Part> parts);
   void keep_wait(const Part& part, uint64_t wait_ns);
+  void note_wait(const Part& part, uint64_t wait_ns);
   void sort_steps();
   void note_step(const Part& part, uint64_t caused_ns);
   void add_link(std::span<const Part> ends, uint64_t time_ns);
@@ -243,6 +251,7 @@ class LatenessAnalysis final : public Writer {
   std::unordered_map<uint32_t, Place> places_;  ///< by local communicator
   profile::LocalIds communicators_;
   profile::LocalIds regions_;
+  WaitListener tell_wait_;
 };
 
 /// What people should know of operations without times on the GPU; "" where these are few.

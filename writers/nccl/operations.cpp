@@ -213,6 +213,30 @@ void OperationTable::add_time(const devices::TimedOperation& operation) {
   row->operation.flags |= kNcclKernelTimed;
 }
 
+OperationTable::WaitKey OperationTable::wait_key_of(const OperationRow& row) const {
+  const NcclOperation& one = row.operation;
+  const bool is_transfer = one.region == send_ || one.region == receive_;
+  return {row.group, one.communicator, one.region, one.sequence, is_transfer ? one.peer : kNoPeer};
+}
+
+void OperationTable::add_wait(const OperationWait& wait) {
+  if (rows_by_wait_.empty()) {
+    for (uint32_t row = 0; row < rows_.size(); ++row) {
+      if ((rows_[row].operation.flags & (kNcclGpuTimed | kNcclKernelTimed)) != 0)
+        rows_by_wait_.push_back(row);
+    }
+    std::sort(rows_by_wait_.begin(), rows_by_wait_.end(), [this](uint32_t a, uint32_t b) {
+      return wait_key_of(rows_[a]) < wait_key_of(rows_[b]);
+    });
+  }
+  const WaitKey wanted(wait.group, wait.communicator, wait.region, wait.sequence, wait.peer);
+  const auto found = std::lower_bound(
+      rows_by_wait_.begin(), rows_by_wait_.end(), wanted,
+      [this](uint32_t row, const WaitKey& than) { return wait_key_of(rows_[row]) < than; });
+  if (found == rows_by_wait_.end() || wait_key_of(rows_[*found]) != wanted) return;
+  rows_[*found].wait_ns = wait.wait_ns;
+}
+
 void OperationTable::keep(const OperationRow& row) {
   if (row.level < thinning_ || by_level_[kInFlightLevel] == kMaxOperationRows) {
     ++left_out_count_;
@@ -240,6 +264,7 @@ void OperationTable::thin_out(uint32_t thinning) {
   left_out_count_ += std::erase_if(rows_, is_out);
   first_row_ -= static_cast<size_t>(earlier_count);
   rows_by_call_.clear();
+  rows_by_wait_.clear();
 }
 
 std::string left_out_text(const OperationTable& operations) {
@@ -269,6 +294,7 @@ void OperationTable::save(StateOut* out) {
   histograms_.clear();
   std::exchange(rows_, {});  // gives its memory back
   std::exchange(rows_by_call_, {});
+  std::exchange(rows_by_wait_, {});
   left_out_count_ = 0;
   missing_count_ = 0;
 }

@@ -11,7 +11,7 @@
 /// Operations that never ended (in flight) are not thinned out; they stand behind the others of
 /// their process. Shares thin out by what they have saved: no more than the whole job needs.
 ///
-/// Thread: one.   Cost: a hash per operation, two where its time comes later; at most 50 MiB of
+/// Thread: one.   Cost: a hash per operation, two where its time comes later; at most 54 MiB of
 /// rows, and a histogram per communicator, function and power of two.
 #pragma once
 
@@ -38,6 +38,18 @@ struct OperationRow {
   uint32_t group;
   uint32_t level;  ///< it is left out where OperationTable::thinning() is above that
   NcclOperation operation;
+  uint64_t wait_ns = kNoWait;
+  static constexpr uint64_t kNoWait = UINT64_MAX;  ///< not known
+};
+
+/// What a process waited for others in an operation of which all members are known (lateness.h).
+struct OperationWait {
+  uint32_t group;
+  uint32_t communicator;  ///< global
+  uint32_t region;        ///< global
+  int32_t peer;           ///< of a transfer
+  uint64_t sequence;
+  uint64_t wait_ns;
 };
 
 struct Histogram {
@@ -65,6 +77,8 @@ class OperationTable {
   /// The time on the GPU of an operation of the group that was added, where NCCL did not tell it:
   /// that of its kernel, if no other operation shares it.
   void add_time(const devices::TimedOperation& operation);
+  /// When all operations with times have come.
+  void add_wait(const OperationWait& wait);
   /// No more come: those that never ended have rows, too.
   void finish() { end_group(); }
 
@@ -89,6 +103,8 @@ class OperationTable {
   };
   void add_refused();
   OperationRow* row_of(uint32_t communicator, uint32_t call);
+  using WaitKey = std::tuple<uint32_t, uint32_t, uint32_t, uint64_t, int32_t>;
+  WaitKey wait_key_of(const OperationRow& row) const;
   bool is_told_by_sums(const NcclOperation& operation);
   void end_group();
   void note_call(const NcclOperation& operation);
@@ -109,6 +125,8 @@ class OperationTable {
   size_t first_row_ = 0;  ///< of the group
   /// Rows of the group in order of communicator (global) and call; filled when a time is told.
   std::vector<uint32_t> rows_by_call_;
+  /// Rows with times in order of their WaitKey; filled when the first wait comes.
+  std::vector<uint32_t> rows_by_wait_;
   uint32_t thinning_ = 0;
   size_t kept_count_ = 0;                              ///< rows, saved ones as well
   std::array<size_t, kInFlightLevel + 1> by_level_{};  ///< of these

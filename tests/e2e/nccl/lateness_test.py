@@ -56,10 +56,23 @@ class Lateness(PluginTestCase):
         for rank, value in table_s.items():
             self.assertAlmostEqual(archive_s[rank], value, delta=operations * 1e-6)
 
+    def assert_operations_have_the_waits(self, table_rows):
+        with h5py.File(self.output / "profile.h5") as file:
+            operations = rows(table(file, "nccl/operations"))
+        waits_ns, sums_ns = collections.Counter(), collections.Counter()
+        for row in operations:
+            if row["wait_ns"] == row["wait_ns"]:
+                waits_ns[row["rank"], row["region"]] += int(row["wait_ns"])
+        for row in table_rows:
+            sums_ns[row["rank"], row["region"]] += row["wait_ns"]
+        self.assertGreater(max(sums_ns.values()), 0)
+        self.assertEqual(waits_ns, sums_ns)
+
     def test_a_late_host_is_named_with_its_gpu(self):
         tables, attributes, findings = self.job(FAKE_NCCL_LATE="2:0:host")
         self.assert_archive_has_the_waits(tables["lateness"])
         self.assert_late(tables, 2, "host_late_ns", 4)
+        self.assert_operations_have_the_waits(tables["lateness"])
         self.assertEqual(attributes["parts_left_out"], 0)
         self.assertEqual(attributes["parts_with_gpu_time"], 4 * 3 * RANKS)
         self.assertNotIn("of their own on the GPU", (self.output / "summary.txt").read_text())

@@ -2,6 +2,7 @@
 
 #include "tests/unit/nccl/lateness_case.h"
 #include "tests/unit/steps/fake_meter.h"
+#include "writers/nccl/operations.h"
 
 namespace aon::writers::nccl {
 namespace {
@@ -17,6 +18,33 @@ TEST_F(NcclLateness, shortest_on_the_gpu_came_last) {
     EXPECT_EQ(row.wait_ns, is_late ? 0u : 30u);
   }
   EXPECT_EQ(summary.unmatched_count + summary.untimed_count, 0u);
+}
+
+TEST_F(NcclLateness, tells_the_wait_of_each_operation_to_who_has_its_row) {
+  OperationTable table(&model_);
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    for (const uint64_t sequence : {5, 6}) {
+      if (sequence == 6 && rank == 3) continue;  // not whole
+      tell(rank, sequence, {.gpu_ns = rank == 2 ? 100u : 130 + sequence});
+    }
+    tell(rank, 5, {.gpu_ns = 500, .region = kBroadcast});  // needs not all
+  }
+  tell(1, 5, {.gpu_ns = 1000, .region = kSend, .peer = 3});
+  tell(1, 5, {.gpu_ns = 2000, .region = kSend, .peer = 2});
+  tell(3, 5, {.gpu_ns = 1700, .region = kReceive, .peer = 1});
+  tell(2, 5, {.gpu_ns = 1200, .region = kReceive, .peer = 1});
+  for (const Group& group : model_.groups) {
+    table.begin(group);
+    for (const NcclOperation& operation : told_[group.id]) table.add(operation);
+  }
+  analysis_.set_wait_listener([&](const OperationWait& wait) { table.add_wait(wait); });
+  run();
+  constexpr uint64_t kNone = OperationRow::kNoWait;
+  const std::vector<uint64_t> expected = {35, kNone, kNone, 35, kNone, kNone, 0,  800,
+                                          0,  kNone, kNone, 0,  35,    kNone, 700};
+  std::vector<uint64_t> waits;
+  for (const OperationRow& row : table.rows()) waits.push_back(row.wait_ns);
+  EXPECT_EQ(waits, expected);
 }
 
 /// Three steps of each rank, a ms long, by rank.
