@@ -143,6 +143,13 @@ constexpr ContextEnd kContextEnds[] = {
     {false, 123},       // cudaThreadExit
 };
 
+constexpr bool is_context_end(bool is_driver_call, uint32_t id) {
+  for (const ContextEnd& end : kContextEnds) {
+    if (end.is_driver_call == is_driver_call && end.id == id) return true;
+  }
+  return false;
+}
+
 constexpr bool is_release(bool is_driver_call, uint32_t id) {
   for (const ContextEnd& end : kContextEnds) {
     if (end.is_driver_call == is_driver_call && end.id == id) return end.is_release;

@@ -25,8 +25,6 @@ inline int driver_version() {
       driver_function("cuDriverGetVersion", &get) && get(&version) == 0 && version > 0;
   return is_told ? version : INT_MAX;
 }
-/// The first one with several subscribers of CUPTI.
-constexpr int kSubscribersDriver = 13030;
 
 /// Whether the primary context of a device is there; true where that is not told.
 inline bool is_context_alive(int device) {

@@ -4,6 +4,8 @@
 /// for one of all before the one that is free of it.   Thread: a value.
 #pragma once
 
+#include <aon/cupti_version.h>
+
 #include <cstdint>
 
 namespace aon::cupti {
@@ -29,17 +31,17 @@ constexpr Quirks quirks_of(uint32_t version) {
   return {
       .may_refuse_buffers = version >= 27,
       .has_graph_fields = version >= 18,
-      .crashes_on_graphs = version < 24,
+      .crashes_on_graphs = version < kCuptiWithGraphs,
       .crashes_on_device_buffers = version < 130001,
       .confuses_graph_calls = version < 130101,
       .has_overhead_threads = version >= 22,
       // Of cudaDeviceSynchronize() and cuCtxSynchronize_v2(), which came with 13.0.
-      .lacks_device_waits = version == 130000,
+      .lacks_device_waits = version == kCuptiWithoutDeviceWaits,
       // Both: "fixed a potential ..." in 13.0 update 1, without a first version.
-      .hangs_on_disable = version < 130001,
-      .crashes_on_flush = version < 130001,
+      .hangs_on_disable = version < kCuptiWithSafeFlush,
+      .crashes_on_flush = version < kCuptiWithSafeFlush,
       .slows_with_calls = version >= 130200 && version < 130300,
-      .has_subscribers = version >= 130300,
+      .has_subscribers = version >= kCuptiWithSubscribers,
   };
 }
 

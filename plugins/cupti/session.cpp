@@ -1,5 +1,6 @@
 #include "cupti/session.h"
 
+#include <aon/cupti_version.h>
 #include <aon/device.h>
 #include <aon/writer.h>
 #include <pthread.h>
@@ -29,6 +30,7 @@ namespace {
 
 constexpr uint32_t kStopMs = 2000;
 constexpr uint32_t kQuestionMs = 100;     ///< between two
+constexpr uint32_t kHurriedMs = 10;       ///< between two flushes for want of a buffer
 constexpr size_t kStackBytes = 2u << 20;  ///< libcupti and the driver run on it, too
 constexpr size_t kOwnerBytes = 128;
 constexpr size_t kMaxFolderBytes = 1024;
@@ -78,7 +80,7 @@ void tell_pause() {
 /// Where the driver is too old the subscription would be given back and taken once more.
 bool wants_v2() {
   return shared().quirks.has_subscribers && has_v2(g_client.cupti) && !g_settings.refuses_v2 &&
-         driver_version() >= kSubscribersDriver;
+         driver_version() >= kDriverWithSubscribers;
 }
 
 void flush_before_release(const void* data) {
@@ -93,6 +95,12 @@ void flush_before_release(const void* data) {
   if (!flush_alone(g_client.cupti.flush_all, kFlushComplete, may_wait)) releases.skip(device);
 }
 
+/// CUPTI asks one by one for the calls that are told; what it tells beside them is none.
+bool is_context_end(int32_t domain, uint32_t id) {
+  if (domain != kDriverDomain && domain != kRuntimeDomain) return false;
+  return is_context_end(domain == kDriverDomain, id);
+}
+
 /// A call that ends a context: what is complete of its work is handed over before. NVIDIA's samples
 /// flush before cudaDeviceReset(), or in this callback; from those of resources it may not be done.
 /// Thread: the program's.
@@ -101,6 +109,7 @@ void on_event(void* user, int32_t domain, uint32_t id, const void* data) {
     on_callback(user, domain, id, data);
     return;
   }
+  if (!is_context_end(domain, id)) return;
   const int32_t site = field<int32_t>(static_cast<const uint8_t*>(data), call_data::kSite);
   const bool may_flush = is_our_process() && !shared().is_dead.load(std::memory_order_relaxed) &&
                          shared().has_requested.load(std::memory_order_relaxed);
@@ -285,6 +294,23 @@ void name_thread() {
              kDeviceRecordsThread, sizeof kDeviceRecordsThread);
 }
 
+/// Flushes where a thread of the program was refused a buffer, not all the time: each that launches
+/// holds one, which has few records. Returns when to try again; `end_ms` where none was refused.
+uint64_t flush_hurriedly(Drain* drain, uint64_t end_ms) {
+  static uint64_t last_ms;  // our thread only
+  const bool may_flush = g_collects && !is_dead();
+  if (!may_flush || !shared().wants_flush.load(std::memory_order_relaxed)) return end_ms;
+  if (steady_ms() - last_ms >= kHurriedMs) {
+    shared().wants_flush.store(false, std::memory_order_relaxed);
+    drain->flush(kFlushComplete);
+    while (!drain->take_buffers()) {
+    }
+    last_ms = steady_ms();
+  }
+  const uint64_t next_ms = last_ms + kHurriedMs;
+  return next_ms < end_ms ? next_ms : end_ms;
+}
+
 void* run(void*) {
   static Drain drain;  // too large for the stack; once per process
   name_thread();
@@ -337,7 +363,7 @@ void* run(void*) {
     if (!is_all) continue;
     // Without anything to flush (paused, or after a fatal error) only a wake brings work.
     const uint64_t now_ms = steady_ms();
-    const uint64_t end_ms = may_ask ? next_flush_ms : now_ms + kDrainMs;
+    const uint64_t end_ms = may_ask ? flush_hurriedly(&drain, next_flush_ms) : now_ms + kDrainMs;
     if (now_ms < end_ms) wait_for_wake(seen, static_cast<uint32_t>(end_ms - now_ms));
   }
   return nullptr;

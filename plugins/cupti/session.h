@@ -10,7 +10,7 @@
 ///
 /// AON_CUPTI_MODE: `exclusive` (default), `yield` (aon_gpu_pause() gives the subscription back
 /// until aon_gpu_resume(); for good where the program has graphs), `off`. AON_CUPTI_API: `v1` (one
-/// client per process also where several can be). AON_CUPTI_MEMORY: MiB of buffers, 32. The kinds:
+/// client per process also where several can be). AON_CUPTI_MEMORY: MiB of buffers, 256. The kinds:
 /// kinds.h.
 /// Thread: start() the one in cuInit, stop() the one that exits, the rest our own.
 /// Cost: no work in the program's calls but CUPTI's own and, once per MiB of records, a buffer.

@@ -17,7 +17,8 @@ struct Settings {
 
   Mode mode = Mode::kExclusive;
   bool refuses_v2 = false;  ///< one client per process also where several can be
-  uint32_t memory_mib = 32;
+  /// A thread that launches holds a buffer of 1 MiB until the next flush.
+  uint32_t memory_mib = 256;
   Wanted wanted = {.has_calls = true, .has_graph_nodes = false};
   char remark[kMaxRemark] = "";  ///< values that are none; "" all are well
 };

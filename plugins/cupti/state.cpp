@@ -98,6 +98,7 @@ void request_buffer(uint8_t** buffer, size_t* bytes, size_t* max_records) {
   if (is_of_program(thread)) g_shared.last_request_ns.store(now_ns, std::memory_order_relaxed);
   if (*buffer != nullptr) return;
   g_shared.missing.refused.fetch_add(1, std::memory_order_relaxed);
+  if (!g_shared.wants_flush.exchange(true, std::memory_order_relaxed)) wake_drain();
   if (g_shared.quirks.may_refuse_buffers) {
     *bytes = 0;
   } else {

@@ -37,6 +37,7 @@ struct Shared {
   std::atomic<bool> has_requested;        ///< a buffer was asked for: flushing is allowed
   std::atomic<uint64_t> last_request_ns;  ///< for a buffer, by a thread of the program
   std::atomic<bool> has_skipped_flush;    ///< one that somebody needed
+  std::atomic<bool> wants_flush;          ///< a buffer was refused: those of others hold little
   Releases releases;
   std::atomic<int> worker_thread;  ///< of CUPTI, that hands buffers over; 0: not yet
   std::atomic<int> drain_thread;   ///< ours

@@ -16,6 +16,7 @@
 //   FAKE_CUPTI_FLUSH_HANG=N   the Nth flush never returns
 //   FAKE_CUPTI_NAMELESS=N     every Nth kernel has no name
 //   FAKE_CUPTI_FAILED=N       every Nth call that starts work fails: there is none
+//   FAKE_CUPTI_UNASKED=1      calls of the driver are told that were not switched on, too
 //   FAKE_CUPTI_STRANGE=N      before every Nth piece of work is a record of an unknown kind
 //   FAKE_CUPTI_ERROR=NAME:N   the Nth call of this function returns 999; "N+": from it on
 //   FAKE_CUPTI_OVERHEAD=N     every piece of work costs N ns, CUPTI says
@@ -153,17 +154,20 @@ struct CallData {
   const void* parameters;
 };
 
+void tell_call(const Work& told) {
+  const int32_t device = 0;
+  for (const int32_t site : {0, 1}) {
+    const CallData data = {site, told.function, &device};
+    if (const Callback callback = state().callback.load())
+      callback(nullptr, cupti::kDriverDomain, told.function_id, &data);
+  }
+}
+
 /// What is not handed over when a context ends is lost with it.
 void end_context(const Work& told) {
   const bool is_last = told.kind == WorkKind::kEndContext;
   State& s = state();
-  if (s.callbacks.count({cupti::kDriverDomain, told.function_id}) != 0) {
-    const int32_t device = 0;
-    for (const int32_t site : {0, 1}) {
-      const CallData data = {site, told.function, &device};
-      s.callback.load()(nullptr, cupti::kDriverDomain, told.function_id, &data);
-    }
-  }
+  if (s.callbacks.count({cupti::kDriverDomain, told.function_id}) != 0) tell_call(told);
   if (is_last) lose_records();
 }
 
@@ -220,6 +224,7 @@ void on_work(const Work& told) {
   State& s = state();
   if (told.kind == WorkKind::kEndContext || told.kind == WorkKind::kReleaseContext)
     return end_context(told);
+  if (knob("UNASKED") != 0) tell_call(told);
   if (told.kind == WorkKind::kMakeGraph) return make_graph(told.graph);
   if (told.kind == WorkKind::kGraph) launch_graph(told.graph);
   if (!has_buffer_user() || s.is_dead) return;

@@ -92,6 +92,12 @@ class Recorded(GpuCase):
         self.assert_law(ledger(self.output))
         self.assertEqual(ledger(self.output)["ranks"][0]["lost"], 0)
 
+    def test_a_storm_of_threads_is_recorded_whole(self):
+        """Each that launches holds a buffer until the next flush."""
+        self.run_program(200, 64, 1, ranks=1, AON_MEMORY="64MiB")
+        self.assertEqual(self.kernel_counts()[0], self.counted[0]["kernels"])
+        self.assertEqual(self.provider()["state"], "on", self.provider())
+
     def test_calls_of_cuda_stand_on_a_timeline_of_their_thread(self):
         self.run_program(50, 1, ranks=1)
         found = readers.region_counts(self.output)
@@ -209,6 +215,17 @@ class Knobs(GpuCase):
         self.assertIn("AON_CUPTI_MEMORY", self.provider()["remedy"])
         self.assert_law(ledger(self.output))
 
+    def test_a_refused_buffer_is_a_flush_at_once(self):
+        """Two threads hold both buffers, the third and all behind it get none before a flush."""
+        flushes = self.folder / "flushes"
+        self.run_program(10, 12, 1, ranks=1, AON_CUPTI_MEMORY=2, GPU_PROGRAM_SECONDS=1,
+                         FAKE_CUPTI_FLUSHES=flushes)
+        self.assertIn("records dropped for want of a buffer", self.provider()["reason"])
+        many = flushes.stat().st_size
+        flushes.unlink()
+        self.run_program(10, 12, 1, ranks=1, GPU_PROGRAM_SECONDS=1, FAKE_CUPTI_FLUSHES=flushes)
+        self.assertGreater(many, flushes.stat().st_size)
+
     def test_a_full_pool_throws_away_where_the_version_may_not_refuse(self):
         self.run_program(30_000, 1, ranks=1, AON_CUPTI_MEMORY=2, FAKE_CUPTI_HOLD=1,
                          FAKE_CUPTI_VERSION=24, AON_MEMORY="64MiB")
@@ -233,6 +250,13 @@ class Knobs(GpuCase):
         lost = sum(self.kernel_counts().values()) < self.counted[0]["kernels"]
         told = "a context ended within 0.5 s" in self.provider()["reason"]
         self.assertTrue(told or not lost, self.provider())
+
+    def test_calls_that_nobody_asked_for_are_not_each_a_flush(self):
+        """As CUPTI may tell them: none of them ends a context."""
+        flushes = self.folder / "flushes"
+        self.run_program(100, 1, ranks=1, FAKE_CUPTI_UNASKED=1, FAKE_CUPTI_FLUSHES=flushes)
+        self.assertLess(flushes.stat().st_size, 20)
+        self.assert_all_kernels()
 
     def test_the_last_release_of_a_context_takes_no_records_along(self):
         self.run_program(100, 1, ranks=1, GPU_PROGRAM_RELEASES=1)

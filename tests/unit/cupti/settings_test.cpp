@@ -20,7 +20,7 @@ TEST_F(SettingsTest, have_defaults) {
   const Settings settings = read_settings();
   EXPECT_EQ(settings.mode, Mode::kExclusive);
   EXPECT_FALSE(settings.refuses_v2);
-  EXPECT_EQ(settings.memory_mib, 32u);
+  EXPECT_EQ(settings.memory_mib, 256u);
   EXPECT_TRUE(settings.wanted.has_calls);
   EXPECT_FALSE(settings.wanted.has_graph_nodes);
   EXPECT_STREQ(settings.remark, "");
@@ -64,9 +64,11 @@ TEST_F(SettingsTest, memory_is_a_number_within_limits) {
   const struct {
     const char* text;
     uint32_t memory_mib;
-  } cases[] = {
-      {"64GiB", 1024}, {"much", 32}, {"64K", 32},    {"64MM", 32}, {"M", 32},
-      {"1", 2},        {"-5G", 2},   {"5000", 1024}, {"0", 2},     {"9999999999999999999G", 1024}};
+  } cases[] = {{"64GiB", 1024}, {"much", 256},
+               {"64K", 256},    {"64MM", 256},
+               {"M", 256},      {"1", 2},
+               {"-5G", 2},      {"5000", 1024},
+               {"0", 2},        {"9999999999999999999G", 1024}};
   for (const auto& one : cases) {
     set("MEMORY", one.text);
     const Settings settings = read_settings();
