@@ -1,4 +1,5 @@
 #include <aon/cupti_library.h>
+#include <aon/cupti_version.h>
 #include <aon/gpu_counter_access.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -77,13 +78,40 @@ Check check_slurm() {
   return {"Slurm", Ability::kYes, command, ""};
 }
 
+/// "version 130001 (CUDA 13.0 update 1)"; before CUDA 13 numbers do not tell of which one.
+std::string cupti_version_text(unsigned version) {
+  if (version < 130000) return fmt::format("version {} (CUDA 12 or older)", version);
+  const unsigned update = version % 100;
+  return fmt::format("version {} (CUDA {}.{}{})", version, version / 10000, version / 100 % 100,
+                     update != 0 ? fmt::format(" update {}", update) : "");
+}
+
+/// What this version does not do, and whether others can use it at the same time.
+std::string cupti_limits(unsigned version, unsigned driver_version) {
+  std::string text;
+  if (version < kCuptiWithSafeFlush) text += "; it may crash when records are flushed";
+  if (version < kCuptiWithGraphs) text += "; graphs are recorded node by node";
+  if (version == kCuptiWithoutDeviceWaits) text += "; it does not tell of waiting for a device";
+  const bool is_old = version < kCuptiWithSubscribers;
+  const bool is_driver_old = driver_version != 0 && driver_version < kDriverWithSubscribers;
+  if (!is_old && driver_version == 0)
+    return text + "; several clients at a time with a driver of r610 or later";
+  if (!is_old && !is_driver_old) return text + "; several clients at a time";
+  return text + fmt::format("; one client at a time (several: {}a driver of r610 or later)",
+                            is_old ? "CUPTI of CUDA 13.3 and " : "");
+}
+
 }  // namespace
 
-Check check_cupti(const LibraryProbe& library, bool are_counters_restricted) {
+Check check_cupti(const LibraryProbe& library, bool are_counters_restricted,
+                  unsigned driver_version) {
   const bool is_there = !library.name.empty();
   Check check = {"CUPTI", is_there ? Ability::kYes : Ability::kNo,
                  is_there ? library.name : absence(library, "libcupti.so.13 or .so.12"),
                  is_there ? "" : "add CUDA's extras/CUPTI/lib64 to LD_LIBRARY_PATH"};
+  if (is_there && library.version != 0)
+    check.detail +=
+        ", " + cupti_version_text(library.version) + cupti_limits(library.version, driver_version);
   if (!library.remark.empty()) check.detail += "; " + library.remark;
   if (library.is_path_wrong || !library.problem.empty()) check.remedy = kCuptiPathRemedy;
   if (are_counters_restricted) {
@@ -123,13 +151,15 @@ Check check_cuda_driver(const LibraryProbe& library) {
 }
 
 std::vector<Check> check_libraries() {
+  const LibraryProbe driver =
+      probe_library({"libcuda.so.1"}, {"cuDriverGetVersion", VersionFunction::kFills});
   return {check_installation(),
           check_open_mpi(),
           check_mpich(),
           check_hwloc(),
-          check_cuda_driver(
-              probe_library({"libcuda.so.1"}, {"cuDriverGetVersion", VersionFunction::kFills})),
-          check_cupti(probe_cupti(), gpu_counter_access() == GpuCounterAccess::kAdministratorsOnly),
+          check_cuda_driver(driver),
+          check_cupti(probe_cupti(), gpu_counter_access() == GpuCounterAccess::kAdministratorsOnly,
+                      driver.version),
           check_simple("NVML", "libnvidia-ml.so.1"),
           check_nccl(probe_library({"libnccl.so.2"}, {"ncclGetVersion", VersionFunction::kFills})),
           check_slurm()};

@@ -67,6 +67,8 @@ void load_cupti(int out) {
     memcpy(message.remark, library.remark, sizeof message.remark);
     message.is_path_wrong = library.is_path_wrong ? 1 : 0;
     message.is_loaded = library.handle != nullptr ? 1 : 0;
+    if (library.handle != nullptr)
+      message.version = version_of(library.handle, {kCuptiFunction, VersionFunction::kFills});
     tell(out, message);
   };
   const CuptiLibrary library = open_cupti(tell_state);

@@ -32,7 +32,7 @@ struct VersionFunction {
 };
 LibraryProbe probe_library(std::initializer_list<const char*> names, VersionFunction function = {});
 
-/// What open_cupti() finds.
+/// What open_cupti() finds, and its version.
 LibraryProbe probe_cupti();
 
 }  // namespace aon::tools

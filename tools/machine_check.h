@@ -35,7 +35,9 @@ Check check_events(const std::string& name, const std::string& good, int error_n
 std::vector<Check> check_libraries();
 /// What there is to say of CUPTI. `are_counters_restricted`: the driver leaves counters of GPUs to
 /// administrators, and this process is of none.
-Check check_cupti(const LibraryProbe& library, bool are_counters_restricted);
+/// `driver_version` by cuDriverGetVersion(), 0 not known.
+Check check_cupti(const LibraryProbe& library, bool are_counters_restricted,
+                  unsigned driver_version = 0);
 Check check_nccl(const LibraryProbe& library);
 Check check_cuda_driver(const LibraryProbe& library);
 /// Who has CUPTI's subscription and the counters of GPUs, or would (cupti_holders.cpp). To be asked

@@ -100,6 +100,13 @@ class Doctor(LibraryCase):
     def test_names_the_one_that_was_told(self):
         self.assertIn(str(CUPTI), self.check(AON_CUPTI_LIB=CUPTI)["detail"])
 
+    def test_names_the_version_and_whether_several_can_use_it(self):
+        detail = self.check(AON_CUPTI_LIB=CUPTI, FAKE_CUPTI_VERSION=130001)["detail"]
+        self.assertIn("version 130001 (CUDA 13.0 update 1); one client at a time (several: ",
+                      detail)
+        detail = self.check(AON_CUPTI_LIB=CUPTI, FAKE_CUPTI_VERSION=130300)["detail"]
+        self.assertIn("version 130300 (CUDA 13.3); several clients at a time", detail)
+
     def test_says_that_the_one_that_was_told_cannot_be(self):
         for path, said in self.wrong.items():
             with self.subTest(path):

@@ -80,6 +80,30 @@ TEST(CuptiCheck, tells_a_wrong_path_and_restricted_counters_both) {
   EXPECT_EQ(check_cupti({}, true).ability, Ability::kNo);
 }
 
+TEST(CuptiCheck, tells_the_version_and_what_it_leaves_out) {
+  LibraryProbe library;
+  library.name = "/opt/libcupti.so.13";
+  const auto detail = [&](unsigned version, unsigned driver_version) {
+    library.version = version;
+    return check_cupti(library, false, driver_version).detail.substr(library.name.size());
+  };
+  EXPECT_EQ(detail(0, 13030), "");
+  EXPECT_EQ(detail(130001, 13030),
+            ", version 130001 (CUDA 13.0 update 1); one client at a time (several: CUPTI of CUDA "
+            "13.3 and a driver of r610 or later)");
+  EXPECT_EQ(detail(130300, 13030), ", version 130300 (CUDA 13.3); several clients at a time");
+  EXPECT_EQ(detail(130300, 13020),
+            ", version 130300 (CUDA 13.3); one client at a time (several: a driver of r610 or "
+            "later)");
+  EXPECT_EQ(detail(130300, 0),
+            ", version 130300 (CUDA 13.3); several clients at a time with a driver of r610 or "
+            "later");
+  EXPECT_NE(detail(130000, 0).find("does not tell of waiting"), std::string::npos);
+  EXPECT_NE(detail(23, 0).find("version 23 (CUDA 12 or older); it may crash when records are "
+                               "flushed; graphs are recorded node by node"),
+            std::string::npos);
+}
+
 TEST(CuptiCheck, names_another_file_where_one_ends_its_process) {
   EXPECT_NE(check_cupti({}, false).remedy.find("LD_LIBRARY_PATH"), std::string::npos);
   LibraryProbe broken;
