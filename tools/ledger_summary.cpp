@@ -99,7 +99,8 @@ std::string loss_text(const Json& ledger) {
 
 std::string file_list(const std::string& dir) {
   std::string text;
-  for (const char* name : {"traces.otf2", "profile.h5", "aon.json", "spool"}) {
+  for (const char* name :
+       {"traces.otf2", "samples/traces.otf2", "profile.h5", "aon.json", "spool"}) {
     std::error_code ignored;
     if (std::filesystem::exists(dir + "/" + name, ignored))
       text += fmt::format("{}{}", text.empty() ? "" : ", ", name);
@@ -247,6 +248,21 @@ std::string why_nothing(const Json& ledger) {
          "a directory of its own";
 }
 
+/// Why there are ranks and no call of any; empty where it is known otherwise, or was wanted so.
+std::string why_no_calls(const Json& ledger, const Totals& totals) {
+  if (totals.emitted != 0) return {};
+  for (const char* part : {"ranks", "nodes"}) {
+    for (const Json& entry : member(ledger, part)) {
+      const Json& mpi = member(member(entry, "providers"), "mpi");
+      const std::string reason = text_of(mpi, "reason");
+      const bool is_unwanted =
+          reason == provider::kExcludedReason || reason == provider::kNotChosenReason;
+      if (mpi.is_object() && (part == std::string_view("ranks") || is_unwanted)) return {};
+    }
+  }
+  return why_nothing(ledger);
+}
+
 /// A provider that is not fully on, and what it says of it. Not one that the user left out himself.
 using Shortfall = std::tuple<std::string, std::string, std::string, std::string>;
 
@@ -349,6 +365,8 @@ std::vector<std::string> summary_lines(const Json& ledger, const std::string& di
   }
   lines.push_back(rank_line(ledger, totals));
   lines.push_back(record_line(ledger, totals));
+  if (const std::string why = why_no_calls(ledger, totals); !why.empty())
+    lines.push_back("no call was recorded: " + why);
   if (const std::string line = overhead_line(ledger); !line.empty()) lines.push_back(line);
   if (const std::string line = energy_line(ledger); !line.empty()) lines.push_back(line);
   if (const std::string line = incomplete_line(ledger); !line.empty()) lines.push_back(line);

@@ -51,6 +51,12 @@ StateText ProcessSession::find() {
   return {AON_STATE_OFF, "/proc is not mounted", "mount -t proc proc /proc"};
 }
 
+/// Where processes are hidden, that of number 1 is, too.
+bool ProcessSession::has_ended(const File& status) const {
+  return status.error_number == ESRCH ||
+         (status.error_number == ENOENT && system_.read("/proc/1/status"));
+}
+
 bool ProcessSession::is_same(const Process& process) const {
   return process.start_time != 0 && start_time_of(system_, process.folder) == process.start_time;
 }
@@ -62,7 +68,9 @@ void ProcessSession::process_started(uint32_t number, pid_t pid) {
                   {system_, folder + "/status"},
                   {system_, folder + "/io"}};
   StateText state;
-  if (!process.status.read()) {
+  if (const File status = process.status.read(); !status && has_ended(status)) {
+    state = {AON_STATE_OFF, "the process ended before it could be watched", ""};
+  } else if (!status) {
     state = {AON_STATE_OFF, "/proc/PID cannot be read: the process has ended, or hidepid",
              "mount -o remount,hidepid=0 /proc"};
   } else if (const File io = process.io.read(); io) {

@@ -48,6 +48,7 @@ class ProcessSession : public Session {
   void read_memory(uint32_t number, const Process& process);
   void read_io(uint32_t number, const Process& process);
   bool is_same(const Process& process) const;
+  bool has_ended(const File& status) const;
 
   std::map<uint32_t, Process> processes_;
   uint64_t last_beat_ = 0;  ///< of the last reading, in periods of the wall clock

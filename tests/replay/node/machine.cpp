@@ -11,6 +11,7 @@ namespace {
 
 int error_of(const std::string& name) {
   if (name == "EACCES") return EACCES;
+  if (name == "ESRCH") return ESRCH;
   if (name == "EPERM") return EPERM;
   if (name == "EBUSY") return EBUSY;
   if (name == "EIO") return EIO;

@@ -1,8 +1,14 @@
 """The documents are short, name only files that exist, say what checks them, and every block of
+<<<<<<< ours
 code in them is an excerpt of a file that is compiled or run. Sources name only files that exist,
 and what an ABI has stands in its page."""
+=======
+code in them is an excerpt of a file that is compiled or run."""
+import os
+>>>>>>> theirs
 import pathlib
 import re
+import subprocess
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -42,6 +48,19 @@ class Docs(unittest.TestCase):
         names = code.split("kKnownNames{{")[1].split("}};")[0]
         known = set(re.findall(r'\{"([a-z-]+)"', names)) | {"example"}
         self.assertEqual(named - {""}, known)
+
+    def test_the_demo_builds_all_that_its_output_names(self):
+        """README shows what providers say: one that is not built says nothing."""
+        demo = (ROOT / "scripts/demo").read_text()
+        self.assertIn("aon-providers", re.search(r'build" release (.*)', demo).group(1).split())
+        code = (ROOT / "core/provider/names.cpp").read_text()
+        names = code.split("kKnownNames{{")[1].split("}};")[0]
+        known = dict(re.findall(r'\{"([a-z-]+)"(?:, "([^"]+)")?', names))
+        libraries = {library or f"libaon-provider-{name}.so" for name, library in known.items()}
+        inputs = subprocess.run(["ninja", "-C", os.environ["AON_BUILD"], "-t", "inputs",
+                                 "aon-providers"], capture_output=True, text=True, check=True)
+        built = {pathlib.PurePath(name).name for name in inputs.stdout.split()}
+        self.assertEqual(libraries - built, set())
 
     def test_they_name_only_what_exists(self):
         for path in DOCS + DECISIONS + TOP:

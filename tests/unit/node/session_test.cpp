@@ -191,6 +191,24 @@ TEST(NodeProcess, is_not_taken_for_another_one_with_its_pid) {
   EXPECT_EQ(core.samples_of(1, "io-read")[0].value, 0.0);
 }
 
+TEST(NodeProcess, one_that_has_ended_needs_no_remedy) {
+  const char* self = "/proc/self/status = x\n";
+  const auto state_of = [&](const std::string& text) {
+    test::Machine machine(self + text);
+    aon_core core;
+    ProcessSession session(machine, Output(&core, &aon::test::fake_core_api()));
+    session.start(0);
+    session.process_started(1, 7);
+    EXPECT_EQ(core.states.at(1).state, AON_STATE_OFF);
+    return core.states.at(1).reason + "|" + core.states.at(1).remedy;
+  };
+  const std::string ended = "the process ended before it could be watched|";
+  EXPECT_EQ(state_of("/proc/1/status = x\n"), ended);
+  EXPECT_EQ(state_of("/proc/7/status !ESRCH\n"), ended);
+  for (const char* text : {"", "/proc/7/status !EACCES\n/proc/1/status = x\n"})
+    EXPECT_NE(state_of(text).find("hidepid=0"), std::string::npos) << text;
+}
+
 TEST(NodeProcess, many_are_read_less_often) {
   std::string text = "/proc/self/status = x\n";
   for (int pid = 100; pid < 140; ++pid) {

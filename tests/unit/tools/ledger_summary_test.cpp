@@ -112,6 +112,26 @@ TEST(LedgerSummary, where_nothing_was_recorded_a_warning_says_why) {
               Contains("nothing was recorded: 1 process on n1 could have no file"));
 }
 
+TEST(LedgerSummary, where_no_call_was_recorded_it_says_why) {
+  const char* kWhy = "no call was recorded: no process called MPI";
+  auto ledger = small_ledger();
+  for (auto& rank : ledger["ranks"]) {
+    rank["emitted"] = rank["lost"] = 0;
+    rank["providers"] = {{"perf", {{"state", "on"}, {"emitted", 5}}}};
+  }
+  EXPECT_EQ(summary_lines(ledger, "/job")[2], "no calls recorded; 15 samples of counters");
+  EXPECT_THAT(summary_lines(ledger, "/job")[3], testing::StartsWith(kWhy));
+  ledger["nodes"] = {{{"node", "n1"}, {"providers", {{"mpi", {{"state", "off"}}}}}}};
+  ledger["nodes"][0]["providers"]["mpi"]["reason"] = "a is linked statically";
+  EXPECT_THAT(summary_lines(ledger, "/job"),
+              Contains("no call was recorded: mpi is off: a is linked statically"));
+  ledger["nodes"][0]["providers"]["mpi"]["reason"] = "excluded by --without";
+  EXPECT_THAT(summary_lines(ledger, "/job"), Not(Contains(HasSubstr("no call was recorded"))));
+  ledger["nodes"] = nlohmann::json::array();
+  ledger["ranks"][0]["providers"]["mpi"] = {{"state", "on"}};
+  EXPECT_THAT(summary_lines(ledger, "/job"), Not(Contains(HasSubstr("no call was recorded"))));
+}
+
 TEST(LedgerSummary, names_incomplete_ranks) {
   auto ledger = small_ledger();
   ledger["job"]["complete"] = false;
@@ -234,6 +254,13 @@ std::string content(const std::string& path) {
 }
 
 class SummaryFile : public launcher::TemporaryFolder {};
+
+TEST_F(SummaryFile, names_the_archive_of_samples) {
+  std::filesystem::create_directories(path("samples"));
+  for (const char* name : {"samples/traces.otf2", "profile.h5"}) std::ofstream(path(name)) << "x";
+  EXPECT_THAT(summary_lines(small_ledger(), folder_)[0],
+              testing::EndsWith(": samples/traces.otf2, profile.h5"));
+}
 
 /// One that says the same is not at stake where the disk is full.
 TEST_F(SummaryFile, goes_only_where_it_is_of_another_archive) {
