@@ -1,11 +1,7 @@
 """The documents are short, name only files that exist, say what checks them, and every block of
-<<<<<<< ours
 code in them is an excerpt of a file that is compiled or run. Sources name only files that exist,
 and what an ABI has stands in its page."""
-=======
-code in them is an excerpt of a file that is compiled or run."""
 import os
->>>>>>> theirs
 import pathlib
 import re
 import subprocess
@@ -26,6 +22,14 @@ BLOCK = re.compile(r"^```(\S*)(?: (\S+))?\n(.*?)^```$", re.M | re.S)
 DRAWN = {"", "text", "console", "sh"}  # languages that are no source code of ours
 
 
+def known_providers():
+    """{provider: its library}, as the loader knows them."""
+    code = (ROOT / "core/provider/names.cpp").read_text()
+    names = code.split("kKnownNames{{")[1].split("}};")[0]
+    known = re.findall(r'\{"([a-z-]+)"(?:, "([^"]+)")?', names)
+    return {name: library or f"libaon-provider-{name}.so" for name, library in known}
+
+
 class Docs(unittest.TestCase):
     def test_they_are_short(self):
         for path in DOCS:
@@ -44,19 +48,13 @@ class Docs(unittest.TestCase):
         table = (ROOT / "README.md").read_text().split("| provider |")[1].split("\n\n")[0]
         cells = [line.split("|")[1].strip() for line in table.splitlines()[2:]]
         named = {name for cell in cells if not cell.startswith("(") for name in cell.split(", ")}
-        code = (ROOT / "core/provider/names.cpp").read_text()
-        names = code.split("kKnownNames{{")[1].split("}};")[0]
-        known = set(re.findall(r'\{"([a-z-]+)"', names)) | {"example"}
-        self.assertEqual(named - {""}, known)
+        self.assertEqual(named - {""}, set(known_providers()) | {"example"})
 
     def test_the_demo_builds_all_that_its_output_names(self):
         """README shows what providers say: one that is not built says nothing."""
         demo = (ROOT / "scripts/demo").read_text()
         self.assertIn("aon-providers", re.search(r'build" release (.*)', demo).group(1).split())
-        code = (ROOT / "core/provider/names.cpp").read_text()
-        names = code.split("kKnownNames{{")[1].split("}};")[0]
-        known = dict(re.findall(r'\{"([a-z-]+)"(?:, "([^"]+)")?', names))
-        libraries = {library or f"libaon-provider-{name}.so" for name, library in known.items()}
+        libraries = set(known_providers().values())
         inputs = subprocess.run(["ninja", "-C", os.environ["AON_BUILD"], "-t", "inputs",
                                  "aon-providers"], capture_output=True, text=True, check=True)
         built = {pathlib.PurePath(name).name for name in inputs.stdout.split()}
