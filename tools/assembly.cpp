@@ -13,7 +13,7 @@
 #include "tools/joining.h"
 #include "tools/ledger_summary.h"
 #include "writers/assemble/assemble.h"
-#include "writers/assemble/fallback.h"
+#include "writers/assemble/leftover_rings.h"
 #include "writers/assemble/publish.h"
 
 namespace aon::tools {
@@ -81,7 +81,11 @@ bool is_up_to_date(const std::string& dir) {
        !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
     if (at->last_write_time(error) > begin || error) return false;
   }
-  return !error && !writers::has_new_records(dir);
+  if (error) return false;
+  const std::vector<fs::path> rings = writers::find_leftover_rings(dir).own;
+  return std::all_of(rings.begin(), rings.end(), [&](const fs::path& file) {
+    return fs::equivalent(file.parent_path().parent_path(), fs::path(dir) / "spool", error);
+  });
 }
 
 constexpr uint32_t kMostJobs = 256;

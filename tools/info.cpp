@@ -1,10 +1,7 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <iostream>
-#include <system_error>
 
 #include "core/base/file.h"
 #include "core/base/lease.h"
@@ -77,23 +74,12 @@ std::string leftover_note(const std::string& dir) {
   std::string strays;
   for (const writers::StrayRing& stray : rings.strays)
     strays += (strays.empty() ? "" : "\n") + writers::describe(stray);
-  const auto is_converted = [&](const std::filesystem::path& ring) {
-    std::error_code error;
-    return std::filesystem::exists(writers::converted_folder(dir, ring), error);
-  };
-  const auto kept = std::count_if(rings.own.begin(), rings.own.end(), is_converted);
-  const size_t count = rings.own.size() - static_cast<size_t>(kept);
-  std::string text;
-  if (count != 0)
-    text = fmt::format("not in it: {} of {} that found no agent; run: aon finalize {}",
-                       count == 1 ? "the file" : fmt::format("{} files", count),
-                       count == 1 ? "a process" : "processes", dir);
-  if (kept != 0)
-    text += fmt::format(
-        "{}maybe not whole in it: {} that found no agent, and may have run on; "
-        "run: aon finalize {}",
-        text.empty() ? "" : "\n", kept == 1 ? "a process" : fmt::format("{} processes", kept), dir);
-  return text + (text.empty() || strays.empty() ? "" : "\n") + strays;
+  const size_t count = rings.own.size();
+  if (count == 0) return strays;
+  return fmt::format("not in it: {} of {} that found no agent; run: aon finalize {}",
+                     count == 1 ? "the file" : fmt::format("{} files", count),
+                     count == 1 ? "a process" : "processes", dir) +
+         (strays.empty() ? "" : "\n" + strays);
 }
 
 }  // namespace

@@ -158,10 +158,9 @@ void take_file(const fs::path& file, const fs::path& target) {
   fs::rename(fresh, target);
 }
 
-/// A ring of the node folder `to` that became a folder of its own (writers/assemble/fallback.h),
-/// and does not stay.
+/// A ring of the node folder `to` that became a folder of its own (writers/assemble/fallback.h).
 bool is_converted(const fs::path& to, const fs::path& file) {
-  return file.extension() == ".ring" && !fs::exists(to / file) &&
+  return file.extension() == ".ring" &&
          fs::exists(to.parent_path() / (to.filename().string() + "~" + file.stem().string()));
 }
 

@@ -4,15 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
-#include <system_error>
 
 #include "core/agent/timing.h"
 #include "core/base/log.h"
 #include "core/cluster/address.h"
 #include "core/cluster/presence.h"
-#include "core/ring/memory.h"
 
 namespace aon::agent {
 namespace {
@@ -51,19 +48,6 @@ std::string some_of(const std::vector<std::string>& names) {
     text += (i == 0 ? "" : ", ") + names[i];
   if (names.size() > kShown) text += " and " + std::to_string(names.size() - kShown) + " more";
   return text;
-}
-
-/// Of processes of this node that found no agent: who makes the archive elsewhere cannot see
-/// whether they run.
-void mark_rings_of_the_dead(const Config& config) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  for (fs::directory_iterator at(config.folder, error), end; !error && at != end;
-       at.increment(error)) {
-    const fs::path& path = at->path();
-    if (path.extension() == ".ring" && !ring::is_of_live_process(path.filename().string()))
-      ring::mark_process_gone(path.string());
-  }
 }
 
 /// Whether somebody makes the archive now.
@@ -121,7 +105,6 @@ AssembleOutcome give_up(const Config& config, const std::string& token) {
 
 AssembleOutcome finish_launch(const Config& config, bool spans_nodes, Lease* lease,
                               const std::function<void()>& beat) {
-  mark_rings_of_the_dead(config);
   if (config.arguments.options.no_assemble) return assemble(config, beat, false);
   const std::string token = own_token();
   if (Status status = leave_mark(config, token); !status) {
@@ -144,7 +127,6 @@ AssembleOutcome finish_launch(const Config& config, bool spans_nodes, Lease* lea
     }
     uint64_t waited_ns = monotonic_ns() - start_ns;
     if (waited_ns >= next_look_ns) {
-      mark_rings_of_the_dead(config);
       const bool is_left_to_others = others.are_any() || is_assembling(config);
       if (!is_left_to_others) {
         AssembleOutcome outcome = assemble(config, beat, true);

@@ -19,11 +19,11 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/base/lease.h"
 #include "core/cluster/handshake.h"
 #include "core/cluster/wire.h"
 #include "core/delivery/names.h"
 #include "core/delivery/receiver.h"
-#include "core/ring/memory.h"
 #include "core/spool/files.h"
 
 namespace aon::delivery {
@@ -36,6 +36,14 @@ constexpr int kHandshakeMs = 2000;
 constexpr int kSendSeconds = 20;  ///< a receiver that takes nothing for so long is lost
 constexpr int64_t kAppendMs = 10'000;
 constexpr size_t kBufferBytes = 256u << 10;
+
+/// "fallback-PID-START.ring" of a process that is there.
+bool is_live_ring(const std::string& name) {
+  int32_t pid = 0;
+  unsigned long long start = 0;
+  return sscanf(name.c_str(), "fallback-%d-%llu.ring", &pid, &start) == 2 &&
+         process_start_time_ticks(pid) == start;
+}
 
 /// Names of the files to send, and of these the ones that do not change any more: all segments but
 /// the last of each series.
@@ -50,7 +58,7 @@ Result<Listing> list_files(const std::string& folder) {
   std::map<std::pair<uint32_t, std::optional<uint16_t>>, uint32_t> last;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
-    if (!is_file_name(name) || ring::is_of_live_process(name)) continue;
+    if (!is_file_name(name) || is_live_ring(name)) continue;
     listing.all.insert(name);
     const auto segment = spool::parse_segment_file_name(name);
     if (!segment) continue;
@@ -171,7 +179,6 @@ Status Courier::send_files(bool is_last) {
 
 /// A file that went meanwhile is told of the next time.
 Status Courier::send_file(const std::string& name, bool is_final, bool from_start) {
-  if (name.ends_with(".ring")) ring::mark_process_gone(sender_.folder + "/" + name);
   const Result<UniqueFd> file = open_file(sender_.folder + "/" + name, O_RDONLY | O_NOFOLLOW);
   if (!file) return file.error().code == Code::kNotFound ? Status() : lose(file.error().message);
   struct stat status {};

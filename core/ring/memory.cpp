@@ -8,11 +8,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <cstddef>
-#include <cstdio>
 #include <cstring>
-
-#include "core/base/lease.h"
 
 namespace aon::ring {
 namespace {
@@ -229,30 +225,9 @@ Result<RingImage> read_ring_file(const std::string& path, uint64_t max_bytes) {
   image.identity = header.identity;
   image.identity.program[sizeof image.identity.program - 1] = '\0';
   image.clock_is_tsc = header.clock_is_tsc == 1;
-  image.is_process_gone = (header.launch_flags & kProcessGone) != 0;
-  static_cast<RingHeader*>(image.base())->launch_flags = 0;
   image.clock_first = header.clock_first;
   image.clock_last = header.clock_last;
   return image;
-}
-
-bool is_of_live_process(const std::string& file_name) {
-  int32_t pid = 0;
-  unsigned long long start = 0;
-  return sscanf(file_name.c_str(), "fallback-%d-%llu", &pid, &start) == 2 &&
-         process_start_time_ticks(pid) == start;
-}
-
-void mark_process_gone(const std::string& path) {
-  const UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  alignas(RingHeader) char bytes[sizeof(RingHeader)];
-  if (!fd || !read_exactly(fd.get(), bytes, sizeof bytes, path)) return;
-  const RingHeader& header = *reinterpret_cast<const RingHeader*>(bytes);
-  const uint32_t flags = header.launch_flags | kProcessGone;
-  if (header.magic != kRingMagic || flags == header.launch_flags) return;
-  if (pwrite(fd.get(), &flags, sizeof flags, offsetof(RingHeader, launch_flags)) < 0) {
-    // It is asked for again, or kept by who cannot know.
-  }
 }
 
 uint64_t read_launch_mark(const std::string& path) {

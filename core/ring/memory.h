@@ -63,16 +63,6 @@ class RingMemory {
   uint32_t offered_ = 0;
 };
 
-/// In RingHeader::launch_flags of a ring file: its process is gone, which its own node alone sees.
-constexpr uint32_t kProcessGone = 1;
-
-/// Whether the process of "fallback-PID-START.ring" or "fallback-PID-START-N.ring" runs on this
-/// node.
-bool is_of_live_process(const std::string& file_name);
-
-/// Says kProcessGone in a ring file; nothing happens to another one.
-void mark_process_gone(const std::string& path);
-
 struct alignas(kPageBytes) Page {
   char bytes[kPageBytes];
 };
@@ -83,7 +73,6 @@ struct RingImage {
   RingGeometry geometry;
   ProcessIdentity identity;  ///< program is NUL-terminated
   bool clock_is_tsc;
-  bool is_process_gone;  ///< kProcessGone, which the copy has not
   ClockPair clock_first;
   ClockPair clock_last;
   void* base() { return memory.data(); }

@@ -18,7 +18,6 @@
 #include "core/ring/memory.h"
 #include "core/ring/reader.h"
 #include "core/spool/block_writer.h"
-#include "core/spool/crc32c.h"
 #include "core/spool/files.h"
 #include "writers/assemble/leftover_rings.h"
 
@@ -29,7 +28,6 @@ namespace fs = std::filesystem;
 
 constexpr uint32_t kProcess = 0;  ///< number of the only process in the new folder
 constexpr size_t kDefinitionBlockBytes = 1u << 20;
-constexpr char kSumFile[] = "ring.sum";  ///< in the new folder
 
 /// Puts the fragments of definitions from slot 0 together again.
 class DefinitionCollector {
@@ -299,70 +297,41 @@ Status RingConverter::write(const fs::path& folder) {
   return write_file(folder / spool::kDefinitionsFile, definition_blocks_);
 }
 
-/// True while the process that writes the ring runs on this host. From elsewhere nobody can tell.
+/// True while the process that writes the ring runs on this host. From elsewhere nobody can tell;
+/// the assembler is started when the job is over.
 bool is_running(const ProcessIdentity& identity, const std::string& host) {
   if (host != local_host_name()) return false;
   const uint64_t start = process_start_time_ticks(identity.pid);
   return start != 0 && start == identity.start_time_ticks;
 }
 
-/// What a ring held when it was converted, so that what came later is seen.
-std::string sum_of(const ring::RingImage& image) {
-  const size_t bytes = image.memory.size() * sizeof(ring::Page);
-  return std::to_string(spool::crc32c(image.memory.data(), bytes)) + " " +
-         std::to_string(image.clock_last.ticks) + "\n";
-}
-
-bool is_converted(const fs::path& target, const std::string& sum) {
-  const Result<std::string> held = read_text_file((target / kSumFile).string());
-  return held && *held == sum;
-}
-
-/// Puts what the ring holds into `target`, in the place of what it held before.
-Status convert_to(const fs::path& target, const fs::path& scratch, RingConverter* converter,
-                  const std::string& sum) {
-  const fs::path fresh = scratch / target.filename();
-  const fs::path old = scratch / (target.filename().string() + ".old");
-  if (mkdir(fresh.c_str(), 0700) != 0) return errno_error("create", fresh.string(), errno);
-  if (Status status = converter->write(fresh); !status) return status;
-  if (Status status = write_file(fresh / kSumFile, {sum.begin(), sum.end()}); !status)
-    return status;
-  std::error_code error;
-  if (rename(target.c_str(), old.c_str()) != 0 && errno != ENOENT)
-    return errno_error("rename", target.string(), errno);
-  if (rename(fresh.c_str(), target.c_str()) != 0)
-    return errno_error("rename", fresh.string(), errno);
-  fs::remove_all(old, error);
-  return {};
-}
-
-/// Converts one ring. A line when it stays.   Errors: kIo of what is written.
-Result<std::optional<std::string>> convert(const fs::path& ring_file, const fs::path& folder,
+/// Converts one ring. A line when it cannot be read.   Errors: kIo of what is written.
+Result<std::optional<std::string>> convert(const fs::path& ring_file, const fs::path& spool,
                                            const fs::path& scratch) {
-  using Line = std::optional<std::string>;
   const std::string host = ring_file.parent_path().filename().string();
   std::error_code error;
+  // One of the folder that was asked for may have the name of one that is here.
+  const bool is_here = fs::equivalent(ring_file.parent_path().parent_path(), spool, error);
+  const fs::path target =
+      spool / (host + "~" + ring_file.stem().string() + (is_here ? "" : "-asked"));
   const bool is_empty = fs::file_size(ring_file, error) == 0;  // made on a full disk
-  bool is_over = is_empty;
-  if (!is_empty) {
+  if (!is_empty && !fs::exists(target, error)) {
     Result<ring::RingImage> image = ring::read_ring_file(ring_file.string());
-    if (!image) return Line(image.error().message);
-    if (is_running(image->identity, host))
-      return Line(ring_file.string() + ": its process still runs");
-    is_over = image->is_process_gone || host == local_host_name();
-    const fs::path target = converted_folder(folder, ring_file);
-    const std::string sum = sum_of(*image);
-    if (!is_converted(target, sum)) {
-      RingConverter converter(std::move(*image), host);
-      Status status = convert_to(target, scratch, &converter, sum);
-      if (!status) return status.error();
+    if (!image) return std::optional<std::string>(image.error().message);
+    if (is_running(image->identity, host)) {
+      return std::optional<std::string>(ring_file.string() + ": its process still runs");
+    }
+    const fs::path fresh = scratch / target.filename();
+    if (mkdir(fresh.c_str(), 0700) != 0) return errno_error("create", fresh.string(), errno);
+    RingConverter converter(std::move(*image), host);
+    Status status = converter.write(fresh);
+    if (!status) return status.error();
+    if (rename(fresh.c_str(), target.c_str()) != 0) {
+      return errno_error("rename", fresh.string(), errno);
     }
   }
-  if (!is_over)
-    return Line(ring_file.string() + ": kept, as its process may still run on " + host +
-                "; when it has ended run aon finalize " + folder.string() + " again, or there");
   if (unlink(ring_file.c_str()) != 0) return errno_error("remove", ring_file.string(), errno);
-  return Line();
+  return std::optional<std::string>();
 }
 
 /// Processes that have neither an agent's ring nor one of their own: each left a byte in a file, or
@@ -397,7 +366,7 @@ Result<std::vector<std::string>> convert_leftover_rings(const fs::path& folder,
   const LeftoverRings rings = find_leftover_rings(folder);
   for (const StrayRing& stray : rings.strays) lines.push_back(describe(stray));
   for (const fs::path& ring_file : rings.own) {
-    Result<std::optional<std::string>> line = convert(ring_file, folder, scratch);
+    Result<std::optional<std::string>> line = convert(ring_file, folder / "spool", scratch);
     if (!line) return line.error();
     if (*line) lines.push_back(**line);
   }
@@ -407,15 +376,6 @@ Result<std::vector<std::string>> convert_leftover_rings(const fs::path& folder,
       lines.push_back(std::move(line));
   }
   return lines;
-}
-
-bool has_new_records(const fs::path& folder) {
-  const LeftoverRings rings = find_leftover_rings(folder);
-  return std::any_of(rings.own.begin(), rings.own.end(), [&](const fs::path& ring_file) {
-    const Result<ring::RingImage> image = ring::read_ring_file(ring_file.string());
-    return image && !is_running(image->identity, ring_file.parent_path().filename().string()) &&
-           !is_converted(converted_folder(folder, ring_file), sum_of(*image));
-  });
 }
 
 }  // namespace aon::writers

@@ -2,15 +2,11 @@
 ///
 ///     DIR/spool/NODE/fallback-PID-START.ring -->
 ///     DIR/spool/NODE~fallback-PID-START/{definitions.aon,
-///                                                p0.0.aon,
-///                                                ring.sum}
+///                                                p0.0.aon}
 ///
 /// The new folder is made aside, synced and renamed into place, then the ring file goes: whoever is
-/// killed in between, nothing is there twice. A ring whose process still runs is left alone.
-/// Whether those of other nodes run is seen there alone: their rings stay, unless an agent of
-/// theirs has said that they are gone (ring::kProcessGone), and are converted anew where they hold
-/// more than ring.sum says. One that lies in another launch's folder (leftover_rings.h) goes the
-/// same way into that of its own.
+/// killed in between, nothing is there twice. A ring whose process still runs is left alone. One
+/// that lies in another launch's folder (leftover_rings.h) goes the same way into that of its own.
 /// Thread: one.   Cost: memory of one ring; about 40 ns per record.
 #pragma once
 
@@ -26,12 +22,8 @@ namespace aon::writers {
 constexpr char kNoAgent[] = "no agent took this process";
 
 /// Converts all leftover rings of the job `folder`; `scratch` is a folder on the same file system.
-/// Returns one line for each ring that could not be read, stays, or is another launch's.
-/// Errors: kIo.
+/// Returns one line for each ring that could not be read, or is another launch's.   Errors: kIo.
 Result<std::vector<std::string>> convert_leftover_rings(const std::filesystem::path& folder,
                                                         const std::filesystem::path& scratch);
-
-/// Whether a ring of the job `folder` holds what its archive cannot have.   Cost: reads the rings.
-bool has_new_records(const std::filesystem::path& folder);
 
 }  // namespace aon::writers

@@ -113,15 +113,6 @@ LeftoverRings find_leftover_rings(const fs::path& asked_for) {
   return rings;
 }
 
-fs::path converted_folder(const fs::path& folder, const fs::path& ring_file) {
-  const fs::path spool = folder / "spool";
-  const std::string host = ring_file.parent_path().filename().string();
-  // One of the folder that was asked for may have the name of one that is here.
-  std::error_code error;
-  const bool is_here = fs::equivalent(ring_file.parent_path().parent_path(), spool, error);
-  return spool / (host + "~" + ring_file.stem().string() + (is_here ? "" : "-asked"));
-}
-
 std::string describe(const StrayRing& stray) {
   const std::string text = stray.file.string() + ": of another launch, whose agent did not take it";
   if (!stray.launch.empty()) return text + "; run: aon finalize " + stray.launch.string();

@@ -33,10 +33,6 @@ struct LeftoverRings {
 /// The ring files of the job `folder` that are not converted.
 LeftoverRings find_leftover_rings(const std::filesystem::path& folder);
 
-/// The folder in the spool of the job `folder` that a ring becomes, or has become (fallback.h).
-std::filesystem::path converted_folder(const std::filesystem::path& folder,
-                                       const std::filesystem::path& ring_file);
-
 /// What the user is told of a ring of another launch.
 std::string describe(const StrayRing& stray);
 

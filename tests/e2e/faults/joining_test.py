@@ -21,10 +21,6 @@ class Joining(FaultCase):
         wait_until(lambda: not agent_pids(output), what="the agent's end")
         return output
 
-    def finalize_on(self, host, output):
-        return run(["unshare", "--uts", "bash", "-c", f'hostname {host} && exec "$@"', "bash",
-                    "aon", "finalize", "--quiet", output])
-
     def content(self, folder):
         return {p.relative_to(folder): p.read_bytes()
                 for p in sorted(folder.rglob("*")) if p.is_file()}
@@ -131,39 +127,6 @@ class Joining(FaultCase):
                 for path in node.glob("*.aon"):
                     self.assertTrue(path.samefile(first / "spool" / "node-b" / path.name), path)
                 (self.counts / "end").unlink()
-
-    def test_what_a_process_without_an_agent_does_after_its_node_was_finished_is_added(self):
-        """Its agent is gone, and whether it runs is seen on its node alone."""
-        output = self.folder / "alone"
-        later = " ".join(map(str, self.worker("later", 100)))
-        script = f"AON_SOCKET=/none PMI_RANK=0 {later} & while ! ls {output}/spool/node-b/*.ring; "
-        process = self.start("unshare", "--uts", "bash", "-c", 'hostname node-b && exec "$@"',
-                             "bash", "aon-run", "-o", output, "--no-assemble", "bash", "-c",
-                             script + "do sleep 0.05; done", env=environment(PMI_SIZE=1))
-        self.assertEqual(process.wait(timeout=60), 0)
-        wait_until(lambda: not agent_pids(output), what="the agent's end")
-        (ring,) = output.glob("spool/node-b/*.ring")
-
-        def counted():
-            done = run(["aon", "finalize", "--quiet", output])
-            self.assert_exit(done)
-            self.assertIn(f"{ring}: kept, as its process may still run on node-b", done.stderr)
-            self.assert_law(ledger(output))
-            return ledger(output)["counted"].get("MPI_Get_version", 0)
-
-        wait_until(lambda: counted() == 100, what="the first half")
-        self.assertIn("maybe not whole in it: a process", run(["aon", "info", output]).stdout)
-        self.assertIn("still runs", self.finalize_on("node-b", output).stderr)
-        (self.counts / "end").touch()
-        pid = ring.name.split("-")[1]
-        wait_until(lambda: not os.path.exists(f"/proc/{pid}"), what="the process's end")
-        self.assert_exit(run(["aon", "finalize", "--quiet", "--if-needed", output]))
-        self.assertEqual(ledger(output)["counted"], {"MPI_Get_version": 200})
-        done = self.finalize_on("node-b", output)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertFalse(ring.exists())
-        self.assertEqual(ledger(output)["counted"], {"MPI_Get_version": 200})
-        self.assertNotIn("maybe not whole", run(["aon", "info", output]).stdout)
 
     def test_files_that_are_others_now_are_taken_anew(self):
         """As a live agent leaves them: definitions written anew, another segment."""

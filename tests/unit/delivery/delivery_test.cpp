@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -20,7 +19,6 @@
 #include "core/cluster/wire.h"
 #include "core/delivery/courier.h"
 #include "core/delivery/receiver.h"
-#include "core/ring/memory.h"
 
 namespace aon::delivery {
 namespace {
@@ -326,22 +324,6 @@ TEST_F(Delivery, rings_of_live_processes_stay) {
   EXPECT_FALSE(fs::exists(arrived(live)));
   courier.remove_sent();
   EXPECT_TRUE(fs::exists(there_ / live));
-}
-
-/// The receiver's node cannot see that.
-TEST_F(Delivery, rings_of_the_dead_say_that_they_are) {
-  const auto header = std::make_unique<RingHeader>();
-  header->magic = kRingMagic;
-  const std::string name = "fallback-999999999-1.ring";
-  write(there_ / name, std::string(reinterpret_cast<const char*>(header.get()), sizeof *header));
-  Courier courier(sender());
-  ASSERT_TRUE(courier.connect(address_));
-  ASSERT_TRUE(courier.send_rest());
-  ASSERT_TRUE(is_marked(Presence::kDone));
-  std::string sent = read(arrived(name));
-  ASSERT_EQ(sent.size(), sizeof *header);
-  std::memcpy(static_cast<void*>(header.get()), sent.data(), sent.size());
-  EXPECT_EQ(header->launch_flags, ring::kProcessGone);
 }
 
 TEST_F(Delivery, nobody_brings_the_receivers_own_node) {

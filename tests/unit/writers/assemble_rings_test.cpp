@@ -11,11 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/lease.h"
-#include "core/ring/memory.h"
 #include "tests/unit/writers/ledger_law.h"
 #include "tests/unit/writers/spool_fixture.h"
 #include "writers/assemble/assemble.h"
-#include "writers/assemble/fallback.h"
 
 namespace aon::writers {
 namespace {
@@ -28,11 +26,13 @@ using test::read_ledger;
 using test::spans;
 using test::TemporaryFolder;
 
-/// A ring file as a process without an agent leaves it, and its node's agent marks it when that is
-/// gone: `count` spans and one region.
+/// A ring file as a process without an agent leaves it: `count` spans and one region.
 void write_ring_file(const std::filesystem::path& path, uint32_t count, uint64_t refused) {
   const RingGeometry geometry = ring_geometry(8, 16);
-  std::vector<ring::Page> memory(geometry.total_bytes / kPageBytes);
+  struct alignas(kPageBytes) Page {
+    char bytes[kPageBytes];
+  };
+  std::vector<Page> memory(geometry.total_bytes / kPageBytes);
   char* base = memory.data()->bytes;
   auto* header = reinterpret_cast<RingHeader*>(base);
   header->magic = kRingMagic;
@@ -44,7 +44,6 @@ void write_ring_file(const std::filesystem::path& path, uint32_t count, uint64_t
   header->free_map_offset = geometry.free_map_offset;
   header->chunks_offset = geometry.chunks_offset;
   header->total_bytes = geometry.total_bytes;
-  header->launch_flags = ring::kProcessGone;
   header->identity.pid = 4242;
   header->identity.rank = 0;
   header->identity.world_size = 1;
@@ -87,14 +86,6 @@ void write_ring_file(const std::filesystem::path& path, uint32_t count, uint64_t
   slots[1].stream[0].refused = refused;
   std::ofstream file(path, std::ios::binary);
   file.write(base, static_cast<std::streamsize>(geometry.total_bytes));
-}
-
-/// Nobody has seen the end of its process.
-void take_mark(const std::filesystem::path& ring) {
-  const uint32_t none = 0;
-  std::fstream file(ring, std::ios::binary | std::ios::in | std::ios::out);
-  file.seekp(offsetof(RingHeader, launch_flags));
-  file.write(reinterpret_cast<const char*>(&none), sizeof none);
 }
 
 /// Its thread is in a call that began then.
@@ -281,52 +272,6 @@ TEST(Assemble, processes_without_room_for_a_ring_are_told) {
     EXPECT_THAT(report->warnings,
                 testing::ElementsAre(testing::HasSubstr("3 processes on n1 could have neither")));
   }
-}
-
-TEST(Assemble, ring_of_another_node_stays_until_its_process_is_known_to_be_gone) {
-  TemporaryFolder job;
-  const std::filesystem::path ring = ring_place(job);
-  for (const uint32_t count : {100u, 120u, 120u}) {  // more at the second time
-    write_ring_file(ring, count, 0);
-    take_mark(ring);
-    EXPECT_TRUE(has_new_records(job.path()) || count == 120);
-    const Result<AssembleReport> report = assemble(job.path());
-    ASSERT_TRUE(report.has_value()) << report.error().message;
-    EXPECT_THAT(report->warnings,
-                testing::ElementsAre(testing::HasSubstr("its process may still run on n1")));
-    EXPECT_TRUE(std::filesystem::exists(ring));
-    EXPECT_FALSE(has_new_records(job.path()));
-    const json ledger = read_ledger(job.path());
-    expect_law(ledger);
-    ASSERT_EQ(ledger["ranks"].size(), 1u);
-    EXPECT_EQ(ledger["ranks"][0]["spooled"], count);
-  }
-  ring::mark_process_gone(ring);
-  EXPECT_FALSE(has_new_records(job.path()));
-  const Result<AssembleReport> report = assemble(job.path());
-  ASSERT_TRUE(report.has_value()) << report.error().message;
-  EXPECT_THAT(report->warnings, testing::IsEmpty());
-  EXPECT_FALSE(std::filesystem::exists(ring));
-  EXPECT_EQ(read_ledger(job.path())["ranks"][0]["spooled"], 120);
-}
-
-TEST(Assemble, what_a_process_wrote_after_its_ring_was_converted_elsewhere_is_added_here) {
-  TemporaryFolder job;
-  const std::filesystem::path node = job.path() / "spool" / local_host_name();
-  const std::filesystem::path ring = node / "fallback-4242-1.ring";
-  std::filesystem::create_directories(node);
-  write_ring_file(ring, 100, 0);
-  ASSERT_TRUE(assemble(job.path()).has_value());
-  write_ring_file(ring, 120, 0);  // it stood there all the time
-  take_mark(ring);                // nor is it needed here
-  EXPECT_TRUE(has_new_records(job.path()));
-  const Result<AssembleReport> report = assemble(job.path());
-  ASSERT_TRUE(report.has_value()) << report.error().message;
-  EXPECT_THAT(report->warnings, testing::IsEmpty());
-  EXPECT_FALSE(std::filesystem::exists(ring));
-  const json ledger = read_ledger(job.path());
-  ASSERT_EQ(ledger["ranks"].size(), 1u);
-  EXPECT_EQ(ledger["ranks"][0]["spooled"], 120);
 }
 
 TEST(Assemble, ring_of_a_running_process_is_left_alone) {
