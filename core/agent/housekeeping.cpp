@@ -257,7 +257,7 @@ void Housekeeping::take_events() {
       if (event.pid != 0) affinity::leave_cores_of(event.pid);
       providers_.process_started(event.process, event.pid, event.rank);
     } else {
-      if (process_cell(event.process).is_elsewhere == 0) providers_.process_ended(event.process);
+      providers_.process_ended(event.process, process_cell(event.process).is_elsewhere != 0);
       crash_watch_.process_ended(process_cell(event.process), event.tids, monotonic_ns());
       loads_[event.process].has_ended = true;
       budget_.forget(event.process);

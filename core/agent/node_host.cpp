@@ -325,8 +325,9 @@ void NodeHost::process_started(uint32_t process, int32_t pid, int32_t rank) {
   }
 }
 
-void NodeHost::process_ended(uint32_t process) {
+void NodeHost::process_ended(uint32_t process, bool is_elsewhere) {
   for (const auto& hosted : hosted_) {
+    if (is_elsewhere) break;
     hosted->provider.process_ended(process);
     report_failure(hosted.get());
   }

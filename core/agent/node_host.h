@@ -52,7 +52,8 @@ class NodeHost {
   void start();
   /// `pid` 0: of a PID namespace that is not seen here. Providers hear nothing of such a process.
   void process_started(uint32_t process, int32_t pid, int32_t rank);
-  void process_ended(uint32_t process);
+  /// `is_elsewhere`: no provider was told of its start.
+  void process_ended(uint32_t process, bool is_elsewhere);
   /// Calls tick() of each provider whose period is over.
   void tick(uint64_t now_ns);
   void stop();

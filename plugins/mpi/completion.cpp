@@ -245,7 +245,9 @@ void learn_exchange_status() noexcept {
 void follow_start(Handle given, Handles requests, int index) noexcept {
   if (requests.is_null() || AON_LIKELY(requests.has_kept(index, given))) return;
   Request moved;
-  if (!forget_request(nullptr, given, &moved) || !moved.is_persistent) return;
+  if (!forget_request(nullptr, given, &moved)) return;
+  // Freed, its handle may be that of a request which another thread has just begun.
+  if (!moved.is_persistent) return put_request(nullptr, moved);
   const bool is_integer = requests.convert != nullptr && (given & kOfFortran) != 0;
   moved.handle = is_integer ? request_of_fortran(static_cast<const int32_t*>(requests.data)[index])
                             : requests[index];
