@@ -63,6 +63,16 @@ Result<bool> may_hang(const std::string& dir) {
   });
 }
 
+/// Now, on the time line of the job's events: REALTIME may have been set since.
+uint64_t job_now_ns(const writers::JobModel& parts) {
+  for (size_t n = 0; n < parts.job.nodes.size(); ++n) {
+    const std::vector<ClockDefinition>& told = parts.job.nodes[n].clock;
+    if (told.empty()) continue;
+    return parts.clocks[n].to_ns(told.back().ticks) + realtime_ns() - told.back().realtime_ns;
+  }
+  return realtime_ns();
+}
+
 Result<Lines> lines_of_spool(const std::string& dir, const symbols::DebugSearch& search,
                              bool is_live) {
   const Result<bool> has_any = may_hang(dir);
@@ -71,7 +81,7 @@ Result<Lines> lines_of_spool(const std::string& dir, const symbols::DebugSearch&
   const auto parts = writers::build_model(dir, writers::kDefaultOtf2Locations, search, false);
   if (!parts) return parts.error();
   std::vector<writers::WriterSlot> slots;
-  auto finder = std::make_unique<writers::HangFinder>(is_live ? realtime_ns() : 0);
+  auto finder = std::make_unique<writers::HangFinder>(is_live ? job_now_ns(**parts) : 0);
   const writers::HangFinder& found = *finder;
   slots.push_back({"hangs", std::move(finder), {}, false});
   constexpr uint64_t kWithoutDevices = writers::EventPass::kWithoutDevices;
@@ -81,7 +91,7 @@ Result<Lines> lines_of_spool(const std::string& dir, const symbols::DebugSearch&
       !status)
     return status.error();
   const writers::Model& model = (*parts)->model;
-  return writers::hang_lines(model, found.report(), is_live ? realtime_ns() : model.end_ns);
+  return writers::hang_lines(model, found.report(), is_live ? job_now_ns(**parts) : model.end_ns);
 }
 
 /// Whether NCCL of this job may answer on this host: one of its nodes, with a communicator of NCCL.

@@ -142,16 +142,22 @@ std::vector<std::string> settings_of_realtime(const JobModel& parts) {
     uint32_t& most = step_counts[nodes[n].host];
     most = std::max(most, parts.clocks[n].step_count());
   }
-  std::vector<std::string> lines;
+  std::vector<std::string> left;  // hosts whose times go on
+  std::vector<std::string> followed;
   for (const auto& [host, step_count] : step_counts) {
     if (step_count == 0) continue;
     const bool follows = step_counts.size() > 1 && compared.count(host) == 0;  // see build_clocks
-    lines.push_back("clocks: REALTIME of " + host + " was set, or the node suspended, " +
-                    std::to_string(step_count) + (step_count == 1 ? " time; " : " times; ") +
-                    (follows ? "what lasted while it was set forward seems to have lasted longer"
-                             : "times go on as if it had not been set") +
-                    "; within a second of a suspension they are not exact");
+    (follows ? followed : left).push_back(host);
   }
+  std::vector<std::string> lines;
+  const auto say = [&](const std::vector<std::string>& hosts, const std::string& what) {
+    if (hosts.empty()) return;
+    lines.push_back("clocks: REALTIME of " + list_of(hosts) +
+                    " was set or slewed fast, or the node suspended (clock.nodes[].steps); " +
+                    what + "; within a second of a suspension times are not exact");
+  };
+  say(left, "times go on as if it had not been");
+  say(followed, "what lasted while it was set forward seems to have lasted longer");
   return lines;
 }
 

@@ -16,11 +16,14 @@ class RegionUnifier {
   RegionUnifier(const std::vector<Group>& groups, std::vector<GlobalRegion>* regions)
       : regions_(regions), kernel_names_(readable_kernels(groups)) {}
 
-  /// By the compiler's name: shares of a job have the same ids whatever they could read of it.
+  /// By the name that all shares of a job have: of kernels whose name a helper had to read, the
+  /// compiler's, as not each may have read it.
   uint32_t id_of(const spool::Region& region) {
-    const auto [entry, is_new] = ids_.try_emplace({region.name, region.paradigm, region.role},
-                                                  static_cast<uint32_t>(regions_->size()));
-    if (is_new) regions_->push_back({readable(region), region.role, region.paradigm});
+    const std::string& name = readable(region);
+    const auto [entry, is_new] = ids_.try_emplace(
+        {symbols::is_read_alike(region.name) ? name : region.name, region.paradigm, region.role},
+        static_cast<uint32_t>(regions_->size()));
+    if (is_new) regions_->push_back({name, region.role, region.paradigm});
     return entry->second;
   }
 

@@ -122,7 +122,8 @@ uint64_t model_fingerprint(const JobModel& parts) {
   put_locations(model, &out);
   put_clocks(parts, &out);
   for (const GlobalRegion& region : model.regions) {
-    out.put(region.name);
+    // Not all may have read the long name of a kernel.
+    if (region.paradigm != Paradigm::kCuda) out.put(region.name);
     out.put(region.role);
     out.put(region.paradigm);
   }

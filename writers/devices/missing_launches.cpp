@@ -49,7 +49,9 @@ uint64_t MissingLaunches::count(uint64_t begin_ns, uint64_t end_ns) const {
 
 bool MissingLaunches::are_many(uint64_t begin_ns, uint64_t end_ns) const {
   const uint64_t missing_count = count(begin_ns, end_ns);
-  const auto all = static_cast<double>(missing_count + launched_.count(begin_ns, end_ns));
+  // Of the launches between two that were kept it may have all.
+  const uint64_t launched_count = launched_.count(begin_ns, end_ns) + launched_.stride() - 1;
+  const auto all = static_cast<double>(missing_count + launched_count);
   return static_cast<double>(missing_count) > kMostMissingLaunches * all;
 }
 

@@ -25,6 +25,7 @@ class ThinnedTimes {
   void sort();
   std::span<const uint64_t> all() const { return times_ns_; }
   uint64_t count(uint64_t begin_ns, uint64_t end_ns) const;
+  uint64_t stride() const { return stride_; }
 
  private:
   std::vector<uint64_t> times_ns_;

@@ -53,10 +53,11 @@ std::optional<double> about_end_ns(const Model& model, const Group& group) {
   };
   const ClockDefinition& first = told.front();
   const ClockDefinition& last = told.back();
-  const double ns_per_tick =
-      last.ticks == first.ticks
-          ? 1
-          : between(first.realtime_ns, last.realtime_ns) / between(first.ticks, last.ticks);
+  // REALTIME may be set.
+  const double ns_per_tick = last.ticks == first.ticks
+                                 ? 1
+                                 : between(first.monotonic_raw_ns, last.monotonic_raw_ns) /
+                                       between(first.ticks, last.ticks);
   return to_reference(static_cast<double>(first.realtime_ns) +
                       between(first.ticks, ticks) * ns_per_tick);
 }

@@ -119,9 +119,6 @@ void Findings::add_slow_operations(const std::vector<TrueTimes>& rows, double al
       nccl::bandwidth(name, worst->bytes, worst->usual_ns, rank_count).bus_bytes_per_s;
   const std::string bandwidth =
       std::isfinite(bytes_per_s) ? fmt::format(" ({:.2f} GB/s busbw)", bytes_per_s * 1e-9) : "";
-  const auto text_of_ns = [](uint64_t time_ns) {
-    return seconds_text(static_cast<double>(time_ns) * 1e-9);
-  };
   findings->push_back(
       {lost_ns * 1e-9,
        fmt::format("{} of {} {} of some {} bytes took longer than the usual {}{}, {} in all, with "

@@ -220,7 +220,8 @@ OperationTable::WaitKey OperationTable::wait_key_of(const OperationRow& row) con
 }
 
 void OperationTable::add_wait(const OperationWait& wait) {
-  if (rows_by_wait_.empty()) {
+  if (!is_sorted_by_wait_) {
+    is_sorted_by_wait_ = true;
     for (uint32_t row = 0; row < rows_.size(); ++row) {
       if ((rows_[row].operation.flags & (kNcclGpuTimed | kNcclKernelTimed)) != 0)
         rows_by_wait_.push_back(row);
@@ -234,6 +235,9 @@ void OperationTable::add_wait(const OperationWait& wait) {
       rows_by_wait_.begin(), rows_by_wait_.end(), wanted,
       [this](uint32_t row, const WaitKey& than) { return wait_key_of(rows_[row]) < than; });
   if (found == rows_by_wait_.end() || wait_key_of(rows_[*found]) != wanted) return;
+  // Ranks of one process: whose of them it is cannot be told.
+  const auto next = std::next(found);
+  if (next != rows_by_wait_.end() && wait_key_of(rows_[*next]) == wanted) return;
   rows_[*found].wait_ns = wait.wait_ns;
 }
 
@@ -265,6 +269,7 @@ void OperationTable::thin_out(uint32_t thinning) {
   first_row_ -= static_cast<size_t>(earlier_count);
   rows_by_call_.clear();
   rows_by_wait_.clear();
+  is_sorted_by_wait_ = false;
 }
 
 std::string left_out_text(const OperationTable& operations) {

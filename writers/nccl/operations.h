@@ -127,6 +127,7 @@ class OperationTable {
   std::vector<uint32_t> rows_by_call_;
   /// Rows with times in order of their WaitKey; filled when the first wait comes.
   std::vector<uint32_t> rows_by_wait_;
+  bool is_sorted_by_wait_ = false;
   uint32_t thinning_ = 0;
   size_t kept_count_ = 0;                              ///< rows, saved ones as well
   std::array<size_t, kInFlightLevel + 1> by_level_{};  ///< of these

@@ -63,7 +63,10 @@ OTF2_ErrorCode EventEncoder::region(const Event& event) {
     case EventKind::kDeviceGap:
       return device_gap(event);
     default:  // the Enter of work has what else the archive shows, but for copies
-      correlation_ = event.device_correlation();
+      // A wait of the host has the id of its call, too, and is no work of a device.
+      if (event.kind != EventKind::kDeviceWork ||
+          event.device_operation() != DeviceOperation::kSynchronize)
+        correlation_ = event.device_correlation();
       if (is_device_ && event.device_operation() == DeviceOperation::kCopy) copy_ = event;
       return OTF2_SUCCESS;
   }

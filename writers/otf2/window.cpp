@@ -49,7 +49,11 @@ void Window::follow(const Event& event) {
     case EventKind::kSendRequest:
     case EventKind::kReceiveRequest:
     case EventKind::kCollectiveRequest:
-      if (old_requests_.size() < kMaxOldRequests) old_requests_.insert(event.request);
+      if (old_requests_.size() < kMaxOldRequests) {
+        old_requests_.insert(event.request);
+      } else {
+        last_old_request_ = std::max(last_old_request_, event.request);
+      }
       break;
     case EventKind::kSendComplete:
     case EventKind::kReceiveComplete:

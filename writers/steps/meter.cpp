@@ -203,7 +203,9 @@ Status Meter::add_call(const steps::Call& call) {
     for (steps::LoopTracker& tracker : trackers_) tracker.add(call.token, gap_ns, at);
   }
   now_.time_ns = call.leave_ns;
-  now_.mpi_ns += call_times_[call.region].weigh(call.enter_ns, call.leave_ns, call.weight);
+  now_.mpi_ns += call.weight == 1
+                     ? call.leave_ns - call.enter_ns
+                     : call_times_[call.region].weigh(call.enter_ns, call.leave_ns, call.weight);
   if (first_ns_ == 0) first_ns_ = call.leave_ns;
   last_ns_ = call.enter_ns;
   return add_waits(call);

@@ -23,6 +23,7 @@ constexpr int kMaxHelpers = 8;
 /// How often `name` may use what stands in it before: S_, S0_, T_, T0_, and packs (Dp, sp).
 size_t use_count(std::string_view name) {
   size_t count = 0;
+  if (name.substr(0, 2) != "_Z") return count;  // nobody's but its author's
   for (size_t i = 0; i + 1 < name.size(); ++i) {
     if (name.substr(i, 2) == "Dp" || name.substr(i, 2) == "sp") return kHarmlessUses + 1;
     if (name[i] != 'S' && name[i] != 'T') continue;
@@ -68,11 +69,13 @@ size_t take_names(Helper* helper, std::span<const size_t> indices,
 
 }  // namespace
 
+bool is_read_alike(const std::string& name) { return use_count(name) <= kHarmlessUses; }
+
 std::vector<std::string> readable_names(std::span<const std::string> names) {
   std::vector<std::string> readable(names.begin(), names.end());
   std::vector<size_t> doubtful;
   for (size_t i = 0; i < names.size(); ++i) {
-    if (use_count(names[i]) <= kHarmlessUses) {
+    if (is_read_alike(names[i])) {
       readable[i] = readable_name(names[i]);
     } else {
       doubtful.push_back(i);

@@ -8,6 +8,9 @@
 
 namespace aon::symbols {
 
+/// Whether readable_names() reads it in this process: the result is the same everywhere.
+bool is_read_alike(const std::string& name);
+
 /// readable_name() of each. One that takes too long or too much memory stays as it is.
 std::vector<std::string> readable_names(std::span<const std::string> names);
 

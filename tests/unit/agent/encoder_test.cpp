@@ -404,6 +404,7 @@ TEST_F(EncoderTest, tells_the_end_of_a_process_once_its_records_are_written) {
   encoder_->flush();
   constexpr auto kFinished = static_cast<uint32_t>(ProcessPhase::kFinished);
   EXPECT_EQ(state_.process(0).phase.load(), kFinished);
+  end_process(0);  // as where it was killed before it could say so
   restart();
   EXPECT_EQ(state_.process(0).phase.load(), kFinished);
   const spool::Job job = read_job();

@@ -193,6 +193,7 @@ TEST_F(AgentLinkTest, elects_one_of_many) {
       close(together[1]);
       const auto link = join_or_listen(path);
       (void)!write(tried[1], "t", 1);
+      close(tried[1]);  // where a child fails the end of all is seen
       char byte = 0;
       (void)!read(together[0], &byte, 1);  // the winner listens until all have tried
       _exit(!link ? 2 : link->listener ? 1 : 0);
