@@ -30,9 +30,14 @@ def addresses():
     return [f"0x{begin + count * i // COUNT:x}" for i in range(COUNT)]
 
 
+CUT = "..."  # behind 4096 bytes
+
+
 def bare(function):
     """A function's last name: the debug information has no more of it at -g1, and demanglers spell
-    parameters in their own ways."""
+    parameters in their own ways. CUT for one of which AON has the beginning only."""
+    if function.endswith(CUT):
+        return CUT
     function = function.replace("(anonymous namespace)", "").replace("{lambda()", "{lambda")
     function = re.sub(r"\boperator(\(\)|[^\w\s(]+)", "operator", function)
     function = re.sub(r" \[clone .*|\.(?:cold|part|isra|constprop)\S*", "", function)
@@ -84,6 +89,8 @@ class Symbols(unittest.TestCase):
         ]
         self.assertEqual([len(chains) for chains in theirs], [COUNT, COUNT])
         self.assertEqual(len(mine), COUNT)
+        whole = [not any(function == CUT for function, _, _ in chain) for chain in mine]
+        self.assertGreater(sum(whole), COUNT * 9 // 10)
         for what, of in (
             ("functions", lambda chain: [f for f, _, _ in chain if f][-1:]),
             ("chains", lambda chain: [f for f, _, _ in chain if f]),
@@ -92,7 +99,7 @@ class Symbols(unittest.TestCase):
             wrong = [
                 (address, of(a), *(of(chains[i]) for chains in theirs))
                 for i, (address, a) in enumerate(zip(addresses(), mine))
-                if all(of(chains[i]) != of(a) for chains in theirs)
+                if whole[i] and all(of(chains[i]) != of(a) for chains in theirs)
             ]
             self.assertLessEqual(len(wrong), COUNT // 100, f"{what}: {wrong[:10]}")
         named = sum(1 for chain in mine if chain and chain[-1][0])
