@@ -96,7 +96,7 @@ void flush_before_release(const void* data) {
 }
 
 /// CUPTI asks one by one for the calls that are told; what it tells beside them is none.
-bool is_context_end(int32_t domain, uint32_t id) {
+bool is_asked_for(int32_t domain, uint32_t id) {
   if (domain != kDriverDomain && domain != kRuntimeDomain) return false;
   return is_context_end(domain == kDriverDomain, id);
 }
@@ -109,7 +109,7 @@ void on_event(void* user, int32_t domain, uint32_t id, const void* data) {
     on_callback(user, domain, id, data);
     return;
   }
-  if (!is_context_end(domain, id)) return;
+  if (!is_asked_for(domain, id)) return;
   const int32_t site = field<int32_t>(static_cast<const uint8_t*>(data), call_data::kSite);
   const bool may_flush = is_our_process() && !shared().is_dead.load(std::memory_order_relaxed) &&
                          shared().has_requested.load(std::memory_order_relaxed);
