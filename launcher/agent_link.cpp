@@ -22,6 +22,7 @@
 #include <functional>
 #include <system_error>
 
+#include "core/agent/affinity.h"
 #include "core/base/account.h"
 #include "core/base/avoid_list.h"
 #include "core/base/file.h"
@@ -137,6 +138,7 @@ Spawned spawn_orphan(const std::function<int(pid_t*)>& spawn) {
   const pid_t between = fork();
   if (between < 0) return {errno, -1};
   if (between == 0) {
+    agent::affinity::reset();  // or what it starts would load on the core that a rank is bound to
     spawned.error_number = spawn(&spawned.pid);
     const bool is_told = write(to.get(), &spawned, sizeof(spawned)) == sizeof(spawned);
     _exit(is_told ? 0 : 1);

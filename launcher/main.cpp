@@ -200,11 +200,41 @@ void register_rank(const Plan& plan, int connection, pid_t pid) {
   if (!status && plan.options.verbose) say(status.error().message);
 }
 
-/// Starts the agent, then the program as a child; does not return.
-[[noreturn]] void run_as_parent(const Plan& plan) {
-  Result<Parent> parent = Parent::start(plan.program);
+/// Starts the agent of the link, which is closed then.
+Status start_agent(Plan& plan, AgentLink& link) {
+  AgentArguments arguments;
+  arguments.options = plan.options;
+  arguments.options.output_dir = plan.output;
+  arguments.launch_id = plan.launch.id;
+  if (!plan.launch.is_of_all_nodes) arguments.options.rendezvous = "off";
+  arguments.left_alone =
+      program_environment(plan.options, plan.files, plan.socket, plan.output, get).left_alone;
+  const Result<pid_t> agent = spawn_agent(plan.files.agent, link, std::move(arguments));
+  link.listener.reset();
+  link.lock.reset();
+  if (!agent) return agent.error();
+  plan.agent = *agent;
+  if (plan.options.verbose)
+    say("agent " + std::to_string(*agent) + " of launch " + plan.launch.id + ", files in " +
+        plan.output);
+  return {};
+}
+
+void say_no_agent(const Plan& plan, const Error& error) {
+  say(error.message + "; no agent, recording into a file; afterwards run: aon finalize " +
+      plan.output);
+}
+
+/// Starts the program as a child, then the agent: the program need not wait for that one's start,
+/// for the link listens already. Does not return.
+[[noreturn]] void run_as_parent(Plan& plan, AgentLink& link) {
+  Result<Parent> parent =
+      Parent::start(plan.program, [&plan] { set_variables(plan, plan.socket); });
+  const Status agent = start_agent(plan, link);
+  if (!agent) say_no_agent(plan, agent.error());
   if (!parent) {
-    say(parent.error().message + "; the files will be in " + plan.output);
+    set_variables(plan, agent ? plan.socket : "");
+    if (agent) say(parent.error().message + "; the files will be in " + plan.output);
     if (Result<UniqueFd> connection = connect_agent(plan.socket))
       register_rank(plan, connection->get(), getpid());
     _exit(execute(plan.program));
@@ -220,7 +250,7 @@ void register_rank(const Plan& plan, int connection, pid_t pid) {
   const ProgramEnd end = parent->wait_for_program([&](const ProgramEnd& seen) {
     if (descriptor >= 0) (void)send_exited(descriptor, parent->child(), seen.wait_status);
   });
-  wait_for_files(plan, *parent, end, descriptor);
+  if (agent) wait_for_files(plan, *parent, end, descriptor);
   end_like(end);
 }
 
@@ -259,23 +289,9 @@ Status run_with_agent(Plan& plan) {
     set_variables(plan, plan.socket);
     return {};
   }
-  AgentArguments arguments;
-  arguments.options = plan.options;
-  arguments.options.output_dir = plan.output;
-  arguments.launch_id = plan.launch.id;
-  if (!plan.launch.is_of_all_nodes) arguments.options.rendezvous = "off";
-  arguments.left_alone =
-      program_environment(plan.options, plan.files, plan.socket, plan.output, get).left_alone;
-  const Result<pid_t> agent = spawn_agent(plan.files.agent, *link, std::move(arguments));
-  if (!agent) return agent.error();
-  plan.agent = *agent;
-  if (plan.options.verbose)
-    say("agent " + std::to_string(*agent) + " of launch " + plan.launch.id + ", files in " +
-        plan.output);
-  link->listener.reset();
-  link->lock.reset();
+  if (plan.options.wait_s != 0 && !launcher_watches_socket(get)) run_as_parent(plan, *link);
+  if (Status status = start_agent(plan, *link); !status) return status.error();
   set_variables(plan, plan.socket);
-  if (plan.options.wait_s != 0 && !launcher_watches_socket(get)) run_as_parent(plan);
   if (getpid() == 1)
     say("in this container the agent ends with the program; afterwards run: aon finalize " +
         plan.output);
@@ -366,8 +382,7 @@ int run(Plan& plan) {
   plan.output = *output;
   if (const auto refused = open_folders(plan)) return *refused;
   if (Status status = run_with_agent(plan); !status) {
-    say(status.error().message +
-        "; no agent, recording into a file; afterwards run: aon finalize " + plan.output);
+    say_no_agent(plan, status.error());
     set_variables(plan, "");
   }
   return execute(plan.program);

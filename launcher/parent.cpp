@@ -51,10 +51,12 @@ InheritedSignals take_signals() {
   return before;
 }
 
-[[noreturn]] void run_child(const std::vector<std::string>& words, pid_t parent,
+[[noreturn]] void run_child(const std::vector<std::string>& words,
+                            const std::function<void()>& prepare, pid_t parent,
                             const InheritedSignals& signals) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(128 + SIGKILL);  // it died before the line above
+  prepare();
   signals.restore();
   _exit(execute(words));
 }
@@ -122,7 +124,8 @@ bool asks_to_end(uint32_t number) {
 
 }  // namespace
 
-Result<Parent> Parent::start(const std::vector<std::string>& words) {
+Result<Parent> Parent::start(const std::vector<std::string>& words,
+                             const std::function<void()>& prepare) {
   const InheritedSignals before = take_signals();
   sigset_t all;
   sigfillset(&all);
@@ -133,7 +136,7 @@ Result<Parent> Parent::start(const std::vector<std::string>& words) {
     parent.witness_.start();  // before anything that the program sends to the group
     parent.child_ = fork();
   }
-  if (parent.child_ == 0) run_child(words, self, before);
+  if (parent.child_ == 0) run_child(words, prepare, self, before);
   if (parent.child_ > 0) return parent;
   const int error_number = errno;
   parent.witness_.stop();

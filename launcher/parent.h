@@ -38,9 +38,10 @@ struct ProgramEnd {
 class Parent {
  public:
   /// Starts `words` as a child, with the signal mask that aon-run was started with, and SIGCHLD
-  /// ignored where it was.
+  /// ignored where it was. The child calls `prepare` first, with all signals blocked.
   /// Errors: kUnavailable when fork fails; nothing has happened then.
-  static Result<Parent> start(const std::vector<std::string>& words);
+  static Result<Parent> start(
+      const std::vector<std::string>& words, const std::function<void()>& prepare = [] {});
 
   pid_t child() const noexcept { return child_; }
 

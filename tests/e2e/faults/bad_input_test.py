@@ -5,7 +5,7 @@ import os
 import shutil
 import unittest
 
-from fault_test import BUILD, IS_SANITIZED, FaultCase, environment, run
+from fault_test import BUILD, IS_SANITIZED, FaultCase, copy_installation, environment, run
 
 
 class BadInput(FaultCase):
@@ -137,6 +137,19 @@ class Untouched(FaultCase):
         self.assert_exit(process)
         self.assertEqual(process.stdout, "ran\n")
         self.assertEqual(len(process.stderr.splitlines()), 1, process.stderr)
+
+    @unittest.skipIf(IS_SANITIZED, "programs find the sanitizer's library beside the build only")
+    def test_agent_that_cannot_be_started_leaves_each_rank_a_file(self):
+        installation = copy_installation(self.folder / "aon")
+        (installation / "bin/aon-agent").chmod(0o600)
+        launcher = [installation / "bin/aon-run", "-o", self.output]
+        process = run(["mpirun", "-n", 2, *launcher, *self.worker("calls", 1000)])
+        self.assert_exit(process)
+        self.assertIn("aon-agent: Permission denied; no agent, recording into", process.stderr)
+        document = self.finish()
+        for rank in range(2):
+            self.assertTrue(self.rank_of(document, rank)["fallback"])
+            self.assert_every_call(document, rank)
 
 
 if __name__ == "__main__":

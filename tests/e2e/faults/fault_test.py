@@ -14,7 +14,8 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from aon_test import (  # noqa: E402
-    BUILD, IS_SANITIZED, SOURCE, TestCase, environment, ledger, main, run, wait_until,
+    BUILD, IS_SANITIZED, SOURCE, TestCase, copy_installation, environment, ledger, main, run,
+    wait_until,
 )  # fmt: skip
 
 WORKER = BUILD / "bin" / "fault_worker"

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
@@ -249,6 +250,31 @@ TEST_F(AgentLinkTest, hands_listener_and_lock_to_the_agent) {
   EXPECT_EQ(status, 0);
   prctl(PR_SET_CHILD_SUBREAPER, 0);
   EXPECT_FALSE(spawn_agent(path("none"), *link, arguments).has_value());
+}
+
+TEST_F(AgentLinkTest, the_agent_starts_beside_the_core_that_its_rank_is_bound_to) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  if (CPU_COUNT(&allowed) < 2) GTEST_SKIP() << "one core";
+  auto link = join_or_listen(socket_path("launch", "/out"));
+  ASSERT_TRUE(link.has_value());
+  AgentArguments arguments;
+  arguments.options.output_dir = folder_;
+  const std::string script = path("agent");
+  std::ofstream(script) << "#!/bin/sh\ntest $(nproc) -ge " << CPU_COUNT(&allowed) << "\n";
+  ASSERT_EQ(chmod(script.c_str(), 0755), 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const auto pid = spawn_agent(script, *link, arguments);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(allowed), &allowed), 0);
+  ASSERT_TRUE(pid.has_value()) << pid.error().message;
+  int status = -1;
+  waitpid(*pid, &status, 0);
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(AgentLinkTest, the_agent_is_no_child_of_a_program_that_waits_for_all_of_its) {
