@@ -10,7 +10,7 @@ namespace {
 constexpr double kNsPerSecond = 1e9;
 constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();
 
-constexpr std::array<std::pair<std::string_view, Formula>, 15> kFormulas{{
+constexpr std::array<std::pair<std::string_view, Formula>, 17> kFormulas{{
     {"ncclAllReduce", {false, 2}},
     {"ncclReduceScatter", {true, 1}},
     {"ncclAllGather", {true, 1}},
@@ -24,7 +24,9 @@ constexpr std::array<std::pair<std::string_view, Formula>, 15> kFormulas{{
     {"ncclSendRecv", {false, 0}},
     {"MPI_Allreduce", {false, 2}},
     {"MPI_Reduce_scatter_block", {true, 1}},
+    {"MPI_Reduce_scatter", {true, 1}},
     {"MPI_Allgather", {true, 1}},
+    {"MPI_Allgatherv", {true, 1}},
     {"MPI_Alltoall", {true, 1}},
 }};
 

@@ -62,17 +62,21 @@ class MessageMatch {
   ClockViolations* violations_;
 };
 
-/// Whether nobody can leave it before all have entered.
+/// Whether nobody can leave it before all have entered, where that holds for all members. With
+/// counts of its own a member may need nothing; where each sends something to all, or gets a part of
+/// what all reduce, it does.
 bool joins_all(const Member& member) {
   switch (member.operation) {
     case CollectiveOperation::kBarrier:
       return true;
     case CollectiveOperation::kAllgather:
+    case CollectiveOperation::kAllgatherv:
     case CollectiveOperation::kAlltoall:
     case CollectiveOperation::kAllreduce:
+    case CollectiveOperation::kReduceScatter:
     case CollectiveOperation::kReduceScatterBlock:
       return member.has_data;
-    default:  // those with counts of their own may have nothing to say to one another
+    default:  // of an Alltoallv it is not known who has something to say to whom
       return false;
   }
 }

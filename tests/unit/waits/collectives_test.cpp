@@ -29,6 +29,36 @@ Rank split_collective(CollectiveOperation operation, uint64_t start_ns, uint64_t
       .call(kWaitall, enter_ns, leave_ns, {completed(operation, 9, root)});
 }
 
+/// A call on 100 ns of some data; `bytes` as Traffic counts them.
+Rank moving(CollectiveOperation operation, uint64_t enter_ns, uint64_t sent, uint64_t received) {
+  Event e = collective(operation);
+  e.bytes = sent;
+  e.bytes_received = received;
+  return Rank().call(kCollective, enter_ns, 100, {e});
+}
+
+/// Who came last, by the lateness of two members; -1: it is not told.
+int latest_of(CollectiveOperation operation, uint64_t sent, uint64_t received) {
+  const WaitSummary summary =
+      analyse({moving(operation, 10, 8, 16), moving(operation, 70, sent, received)});
+  EXPECT_EQ(summary.collective_count, 1u);
+  int latest = -1;
+  for (const LatenessRow& row : summary.lateness.rows()) {
+    if (row.last_count != 0) latest = static_cast<int>(row.group);
+  }
+  return latest;
+}
+
+TEST(CollectivesOfUnevenCounts, tell_who_is_late_where_each_needs_all) {
+  for (const auto operation :
+       {CollectiveOperation::kAllgatherv, CollectiveOperation::kReduceScatter}) {
+    EXPECT_EQ(latest_of(operation, 24, 16), 1);
+    EXPECT_EQ(latest_of(operation, 0, 16), -1) << "nobody needs it";
+    EXPECT_EQ(latest_of(operation, 24, 0), -1) << "it needs nobody";
+  }
+  EXPECT_EQ(latest_of(CollectiveOperation::kAlltoallv, 24, 16), -1);
+}
+
 TEST(SplitCollectives, have_numbers_among_the_others) {
   const std::vector<Event> barrier = {collective(CollectiveOperation::kBarrier)};
   const std::vector<Event> start = {started(CollectiveOperation::kBarrier, 9)};
