@@ -18,10 +18,4 @@ void keep_descriptors(std::vector<int> kept) {
   close_descriptors_but(std::move(kept));
 }
 
-int64_t now_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
-}
-
 }  // namespace aon::launcher

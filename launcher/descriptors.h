@@ -12,7 +12,4 @@ namespace aon::launcher {
 /// input and output become /dev/null.
 void keep_descriptors(std::vector<int> kept);
 
-/// Of CLOCK_MONOTONIC.
-int64_t now_ms();
-
 }  // namespace aon::launcher

@@ -19,6 +19,7 @@
 #include "core/base/descriptors.h"
 #include "core/base/file.h"
 #include "core/base/packet.h"
+#include "core/base/time.h"
 #include "core/provider/names.h"
 #include "launcher/descriptors.h"
 #include "launcher/environment.h"

@@ -5,7 +5,6 @@
 ///     options, program wrong ---> message, exit 2 (126, 127 for the program), nothing started
 ///     anything of ours fails ---> one line on stderr, the program runs unprofiled
 #include <errno.h>
-#include <limits.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -388,11 +387,6 @@ int run(Plan& plan) {
   return execute(plan.program);
 }
 
-std::string resolved(const std::string& path) {
-  char buffer[PATH_MAX];
-  return realpath(path.c_str(), buffer) == nullptr ? path : std::string(buffer);
-}
-
 int main_of(int argc, char** argv) {
   hold_standard_descriptors();
   keep_environment();
@@ -424,7 +418,7 @@ int main_of(int argc, char** argv) {
     if (plan.options.verbose) say(program.path + " is set-uid; running without profiling");
     return execute(plan.program);
   }
-  plan.program_path = resolved(program.path);
+  plan.program_path = resolved_program(program.path);
   AvoidedProgram avoided;
   if (AvoidList(AvoidList::default_path()).holds(plan.program_path, &avoided)) {
     say(plan.program_path + " died in AON's own code (" + avoided.place + ", " + avoided.date +

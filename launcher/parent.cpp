@@ -17,6 +17,7 @@
 #include <optional>
 
 #include "core/base/file.h"
+#include "core/base/time.h"
 #include "launcher/descriptors.h"
 #include "launcher/program.h"
 

@@ -17,6 +17,7 @@
 
 #include "core/agent/protocol.h"
 #include "core/base/packet.h"
+#include "core/base/time.h"
 #include "launcher/agent_link.h"
 #include "launcher/descriptors.h"
 

@@ -1,9 +1,7 @@
 #include <fmt/format.h>
-#include <limits.h>
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 
 #include "core/base/avoid_list.h"
 #include "tools/command.h"
@@ -21,12 +19,6 @@ int show(const AvoidList& list) {
   return kExitDone;
 }
 
-/// As aon-run and the agent know a program: links resolved, as far as it is there.
-std::string resolved(const std::string& program) {
-  char buffer[PATH_MAX];
-  return realpath(program.c_str(), buffer) == nullptr ? program : std::string(buffer);
-}
-
 /// What is wrong with the words; empty: nothing.
 std::string complaint(const AvoidOptions& options) {
   if (options.add.empty())
@@ -34,7 +26,7 @@ std::string complaint(const AvoidOptions& options) {
   if (options.add.front() != '/')
     return "--add takes an absolute path: '" + options.add + "' would be no program's";
   for (const std::string& program : options.remove) {
-    if (resolved(program) == resolved(options.add))
+    if (resolved_program(program) == resolved_program(options.add))
       return program + " can be added or removed, not both";
   }
   return "";
@@ -43,7 +35,7 @@ std::string complaint(const AvoidOptions& options) {
 /// A program that is no more there may stand in the list under its own name or its target's.
 Status remove_from(AvoidList& list, const std::string& program) {
   Status status = list.remove(program);
-  const std::string target = resolved(program);
+  const std::string target = resolved_program(program);
   return status || target == program ? std::move(status) : list.remove(target);
 }
 
@@ -58,7 +50,7 @@ int avoid(const AvoidOptions& options) {
       return fail("avoid", status.error().message);
   }
   if (!options.add.empty()) {
-    const std::string program = resolved(options.add);
+    const std::string program = resolved_program(options.add);
     const std::string place = options.place.empty() ? "no place" : options.place;
     if (Status status = list.add(program, place); !status)
       return fail("avoid", status.error().message);

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "core/base/time.h"
 #include "core/spool/job.h"
 #include "tools/command.h"
 #include "tools/job_folder.h"
@@ -29,12 +30,6 @@ bool uses_nccl(const spool::Process& process) {
 
 bool may_hang(const spool::Process& process) {
   return !process.open_calls.empty() || !process.stacks.empty() || uses_nccl(process);
-}
-
-uint64_t realtime_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
 /// Of a job whose spool is gone.
@@ -68,9 +63,9 @@ uint64_t job_now_ns(const writers::JobModel& parts) {
   for (size_t n = 0; n < parts.job.nodes.size(); ++n) {
     const std::vector<ClockDefinition>& told = parts.job.nodes[n].clock;
     if (told.empty()) continue;
-    return parts.clocks[n].to_ns(told.back().ticks) + realtime_ns() - told.back().realtime_ns;
+    return parts.clocks[n].to_ns(told.back().ticks) + wall_ns() - told.back().realtime_ns;
   }
-  return realtime_ns();
+  return wall_ns();
 }
 
 Result<Lines> lines_of_spool(const std::string& dir, const symbols::DebugSearch& search,

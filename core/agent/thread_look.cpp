@@ -18,18 +18,13 @@
 
 #include "core/agent/proc.h"
 #include "core/base/file.h"
+#include "core/base/time.h"
 
 namespace aon::agent {
 namespace {
 
 constexpr size_t kMaxTextBytes = 4096;
 constexpr uint64_t kPollNs = 50'000;
-
-uint64_t now_ns() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
-}
 
 std::string read(const ThreadLook& look, const char* name) {
   const std::string path =
@@ -144,7 +139,7 @@ int wait_for_stop(pid_t tid, uint64_t until_ns) {
     int status = 0;
     const pid_t got = waitpid(tid, &status, __WALL | WNOHANG | __WNOTHREAD);
     if (got == tid) return status;
-    if (got < 0 || now_ns() >= until_ns) return -1;
+    if (got < 0 || monotonic_ns() >= until_ns) return -1;
     const timespec moment = {0, kPollNs};
     nanosleep(&moment, nullptr);
   }
@@ -161,7 +156,7 @@ bool stop_and_look(ThreadLook* look) {
   }
   int status = -1;
   if (ptrace(PTRACE_INTERRUPT, look->tid, nullptr, nullptr) == 0)
-    status = wait_for_stop(look->tid, now_ns() + kLookNs);
+    status = wait_for_stop(look->tid, monotonic_ns() + kLookNs);
   if (status < 0) {
     add_remark(look, "its stack was not taken: it did not stop in time");
     return false;
@@ -228,11 +223,11 @@ bool outlives_stops(int64_t system_call) {
 void look_at_threads(std::vector<ThreadLook>* looks) {
   size_t done_count = 0;
   // Where one does not stop, its thread ends, which lets go of it; another one goes on.
-  const uint64_t end_ns = now_ns() + kLooksNs;
+  const uint64_t end_ns = monotonic_ns() + kLooksNs;
   const auto work = [&] {
     while (done_count < looks->size()) {
       ThreadLook& look = (*looks)[done_count++];
-      if (now_ns() >= end_ns) {
+      if (monotonic_ns() >= end_ns) {
         add_remark(&look, "not looked at: too many threads hang at once");
         continue;
       }

@@ -12,17 +12,7 @@ namespace {
 constexpr uint64_t kMsNs = 1'000'000;
 constexpr uint64_t kSecondNs = 1000 * kMsNs;
 
-uint64_t now_ns(clockid_t clock) noexcept {
-  timespec now{};
-  ::clock_gettime(clock, &now);
-  return static_cast<uint64_t>(now.tv_sec) * kSecondNs + static_cast<uint64_t>(now.tv_nsec);
-}
-
 }  // namespace
-
-uint64_t monotonic_ns() noexcept { return now_ns(CLOCK_MONOTONIC); }
-
-uint64_t wall_ns() noexcept { return now_ns(CLOCK_REALTIME); }
 
 int wait_for_events(int epoll, std::span<epoll_event> events, uint64_t timeout_ns) noexcept {
   const auto capacity = static_cast<int>(events.size());

@@ -14,13 +14,9 @@
 #include <cstdint>
 #include <span>
 
+#include "core/base/time.h"
+
 namespace aon::agent {
-
-/// ns of CLOCK_MONOTONIC.
-uint64_t monotonic_ns() noexcept;
-
-/// ns of CLOCK_REALTIME.
-uint64_t wall_ns() noexcept;
 
 /// From `now_ns` of CLOCK_REALTIME to the next multiple of `period_ns`: 1 to period_ns.
 constexpr uint64_t until_beat_ns(uint64_t now_ns, uint64_t period_ns) noexcept {

@@ -21,6 +21,7 @@
 #include "core/base/file.h"
 #include "core/base/lease.h"
 #include "core/base/log.h"
+#include "core/base/time.h"
 #include "core/cluster/address.h"
 #include "core/cluster/meeting.h"
 #include "core/cluster/presence.h"
@@ -31,8 +32,6 @@
 
 namespace aon::agent {
 namespace {
-
-using cluster::now_ms;
 
 constexpr int kStepMs = 1000;
 constexpr int kShortStepMs = 100;

@@ -13,6 +13,7 @@
 #include <cstdlib>
 
 #include "core/base/file.h"
+#include "core/base/time.h"
 #include "core/base/unique_fd.h"
 
 namespace aon {
@@ -21,12 +22,6 @@ namespace {
 constexpr size_t kMaxAnswerBytes = 4096;
 constexpr int kNoSuchKey = 2;  ///< of getent
 constexpr int kKillMs = 100;   ///< for one that was killed to end
-
-int64_t now_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
-}
 
 Error unknown(const char* why) {
   return {Code::kUnavailable, "the account of uid " + std::to_string(geteuid()) + ": " + why};

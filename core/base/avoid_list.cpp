@@ -1,6 +1,7 @@
 #include "core/base/avoid_list.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -61,6 +62,11 @@ bool is_own(int fd, const std::string& path) {
 }
 
 }  // namespace
+
+std::string resolved_program(const std::string& program) {
+  char buffer[PATH_MAX];
+  return realpath(program.c_str(), buffer) == nullptr ? program : std::string(buffer);
+}
 
 std::string AvoidList::default_path() {
   const char* config = secure_getenv("XDG_CONFIG_HOME");

@@ -24,6 +24,9 @@ struct AvoidedProgram {
   std::string program;  ///< absolute path, links resolved
 };
 
+/// `program` as the list, aon-run and the agent know it: links resolved, as far as it is there.
+std::string resolved_program(const std::string& program);
+
 class AvoidList {
  public:
   /// Of this user, by the environment or else by his account; "" where there is no home.

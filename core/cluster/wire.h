@@ -12,16 +12,10 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "core/base/time.h"
 #include "core/cluster/frames.h"
 
 namespace aon::cluster {
-
-/// ms of CLOCK_MONOTONIC.
-inline int64_t now_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
-}
 
 /// Never waits: frames are small, and an end that does not read is lost. False: it is.
 template <class T>

@@ -101,7 +101,7 @@ Status Courier::connect(const cluster::AgentAddress& address) {
     }
     const timeval longest{kSendSeconds, 0};
     setsockopt(fd->get(), SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof(longest));
-    const int64_t deadline_ms = cluster::now_ms() + kHandshakeMs;
+    const int64_t deadline_ms = now_ms() + kHandshakeMs;
     if (!cluster::shake_hands(fd->get(), address.token, sender_.node, deadline_ms)) {
       status = Error{Code::kUnavailable, endpoint.host + " does not know the token"};
       continue;
@@ -150,8 +150,8 @@ Status Courier::send_rest() {
 Status Courier::send_files(bool is_last) {
   const Result<Listing> listing = list_files(sender_.folder);
   if (!listing) return lose(listing.error().message);
-  const bool is_append_due = cluster::now_ms() >= next_append_ms_;
-  if (is_append_due) next_append_ms_ = cluster::now_ms() + kAppendMs;
+  const bool is_append_due = now_ms() >= next_append_ms_;
+  if (is_append_due) next_append_ms_ = now_ms() + kAppendMs;
   for (auto one = sent_.begin(); one != sent_.end();) {
     if (listing->all.count(one->first) != 0) {
       ++one;
@@ -225,7 +225,7 @@ Status Courier::take_notice(int timeout_ms) {
   pollfd readable{socket_.get(), POLLIN, 0};
   if (poll(&readable, 1, timeout_ms) <= 0) return {};
   cluster::FrameBuffer frame;
-  if (!cluster::receive_frame(socket_.get(), cluster::now_ms() + kHandshakeMs, &frame))
+  if (!cluster::receive_frame(socket_.get(), now_ms() + kHandshakeMs, &frame))
     return lose("rank 0's node has left");
   if (frame.type() == cluster::FrameType::kAssembled) {
     const auto assembled = frame.take<cluster::Assembled>();

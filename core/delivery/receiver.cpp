@@ -146,7 +146,7 @@ void Receiver::step(int timeout_ms, int wake_fd) {
   const size_t first_guest = fds.size();
   for (const auto& [fd, guest] : guests_) fds.push_back({fd, POLLIN, 0});
   const auto until_look_ms =
-      static_cast<int>(std::max<int64_t>(0, next_look_ms_ - cluster::now_ms()));
+      static_cast<int>(std::max<int64_t>(0, next_look_ms_ - now_ms()));
   const int wait_ms = guests_.empty() ? timeout_ms : std::min(timeout_ms, until_look_ms);
   if (poll(fds.data(), fds.size(), wait_ms) > 0) {
     // Whoever comes now takes no place from one whose answer has come.
@@ -161,9 +161,9 @@ void Receiver::step(int timeout_ms, int wake_fd) {
     }
   }
   // Only now: what was waiting here while we worked is no silence.
-  if (cluster::now_ms() >= next_look_ms_) {
+  if (now_ms() >= next_look_ms_) {
     look_after_guests();
-    next_look_ms_ = cluster::now_ms() + kLookMs;
+    next_look_ms_ = now_ms() + kLookMs;
   }
 }
 
@@ -186,7 +186,7 @@ void Receiver::accept_all(int listener) {
     if (!nonce) continue;
     auto guest = std::make_unique<Guest>();
     guest->nonce = *nonce;
-    guest->heard_ms = cluster::now_ms();
+    guest->heard_ms = now_ms();
     const int number = fd.get();
     guest->fd = std::move(fd);
     guests_[number] = std::move(guest);
@@ -218,7 +218,7 @@ bool Receiver::receive(Guest& guest) {
     if (got < 0) return errno == EAGAIN || errno == EINTR;
     if (got == 0 || !guest.frame.add(static_cast<size_t>(got))) return false;
     if (!guest.frame.is_complete()) continue;
-    guest.heard_ms = cluster::now_ms();
+    guest.heard_ms = now_ms();
     if (!handle(guest)) return false;
   }
   return true;
@@ -230,7 +230,7 @@ bool Receiver::receive_payload(Guest& guest) {
   const ssize_t got = recv(guest.fd.get(), buffer, wanted, 0);
   if (got < 0) return errno == EAGAIN || errno == EINTR;
   if (got == 0) return false;
-  guest.heard_ms = cluster::now_ms();
+  guest.heard_ms = now_ms();
   const Status status = write_all(guest.part_file.get(), buffer, static_cast<size_t>(got));
   if (!status) return refuse(guest, status.error().message);
   guest.part_left -= static_cast<uint32_t>(got);
@@ -314,7 +314,7 @@ bool Receiver::take_offer(Guest& guest, const cluster::Offer& offer) {
   guest.agent = agent;
   guest.folder = std::move(*folder);
   guest.mark = agent + " " + kDelivered;
-  guest.beaten_ms = cluster::now_ms();
+  guest.beaten_ms = now_ms();
   ranks_[agent] = offer.rank_count;
   return true;
 }
@@ -409,7 +409,7 @@ bool Receiver::take_complete(Guest& guest) {
 
 /// Keeps the leases of couriers that are heard of; tells those whose node an archive has.
 void Receiver::look_after_guests() {
-  const int64_t now = cluster::now_ms();
+  const int64_t now = now_ms();
   std::vector<int> gone;
   for (auto& [fd, guest] : guests_) {
     if (!look_after(*guest, now)) gone.push_back(fd);
@@ -475,7 +475,7 @@ bool Receiver::refuse(Guest& guest, const std::string& reason) const {
   guest.is_refused = true;
   guest.part_left = 0;
   guest.part_file.reset();
-  guest.heard_ms = cluster::now_ms();
+  guest.heard_ms = now_ms();
   return cluster::send_frame(guest.fd.get(), frame);
 }
 

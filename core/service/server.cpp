@@ -19,18 +19,13 @@
 
 #include "core/base/file.h"
 #include "core/base/packet.h"
+#include "core/base/time.h"
 
 namespace aon::service {
 namespace {
 
 constexpr int kBacklog = 128;
 constexpr int kEndMs = 1800;  ///< below what a Prolog gives it
-
-uint64_t monotonic_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
-}
 
 bool watch(int epoll, int fd, uint32_t events) {
   epoll_event event{};

@@ -12,6 +12,7 @@
 #include <set>
 #include <system_error>
 
+#include "core/base/time.h"
 #include "core/spool/files.h"
 #include "writers/assemble/clocks.h"
 #include "writers/assemble/combine.h"

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/time.h"
 #include "core/spool/format.h"
 #include "writers/devices/device_names.h"
 #include "writers/hdf5/text.h"

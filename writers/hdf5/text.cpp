@@ -31,17 +31,6 @@ std::string object_name(std::string_view text) {
   return name.empty() || name == "." || name == "time" ? "_" + name : name;
 }
 
-std::string iso_time(uint64_t time_ns) {
-  const time_t seconds = static_cast<time_t>(time_ns / 1'000'000'000u);
-  tm utc{};
-  gmtime_r(&seconds, &utc);
-  char text[40];
-  const size_t bytes = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
-  snprintf(text + bytes, sizeof(text) - bytes, ".%09uZ",
-           static_cast<unsigned>(time_ns % 1'000'000'000u));
-  return text;
-}
-
 std::string numbered(const std::string& what, size_t number, size_t count) {
   const size_t digits = std::to_string(count > 0 ? count - 1 : 0).size();
   std::string text = std::to_string(number);

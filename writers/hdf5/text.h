@@ -14,9 +14,6 @@ std::string clean_text(std::string_view text);
 /// A name that is accepted as that of a group or data set.
 std::string object_name(std::string_view text);
 
-/// ISO-8601 in UTC: "2025-11-21T04:40:00.000000000Z".
-std::string iso_time(uint64_t time_ns);
-
 /// "rank_07": as many digits as the largest number below `count` needs.
 std::string numbered(const std::string& what, size_t number, size_t count);
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/base/file.h"
+#include "core/base/time.h"
 #include "core/spool/format.h"
 #include "writers/ledger/findings.h"
 #include "writers/ledger/ledger_clock.h"
@@ -321,17 +322,6 @@ Json assembly_json(const LedgerFacts& facts) {
 }
 
 }  // namespace
-
-std::string iso_time(uint64_t time_ns) {
-  const auto seconds = static_cast<time_t>(time_ns / 1'000'000'000);
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  char text[64];
-  const size_t length = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &parts);
-  snprintf(text + length, sizeof(text) - length, ".%09uZ",
-           static_cast<unsigned>(time_ns % 1'000'000'000));
-  return text;
-}
 
 Status write_ledger(const std::filesystem::path& path, const LedgerFacts& facts) {
   Json ledger;

@@ -52,7 +52,4 @@ struct LedgerFacts {
 /// Writes the ledger to `path` (0600).   Errors: kIo.
 Status write_ledger(const std::filesystem::path& path, const LedgerFacts& facts);
 
-/// `time_ns` since the epoch as "2026-01-31T12:00:00.000000000Z".
-std::string iso_time(uint64_t time_ns);
-
 }  // namespace aon::writers

@@ -3,6 +3,8 @@
 #include <aon/nccl.h>
 #include <aon/ring.h>
 
+#include "core/base/time.h"
+
 namespace aon::writers::ledger {
 namespace {
 

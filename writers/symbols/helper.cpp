@@ -17,16 +17,11 @@
 #include <utility>
 
 #include "core/base/fork_alone.h"
+#include "core/base/time.h"
 
 namespace aon::symbols {
 
 namespace {
-
-int64_t now_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
-}
 
 /// Writable private memory of this process: what RLIMIT_DATA counts.
 uint64_t data_bytes() {

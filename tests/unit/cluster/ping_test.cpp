@@ -12,6 +12,7 @@
 #include <set>
 #include <thread>
 
+#include "core/base/time.h"
 #include "core/cluster/handshake.h"
 #include "core/cluster/newcomers.h"
 #include "core/cluster/ping_client.h"

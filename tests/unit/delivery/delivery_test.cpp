@@ -110,7 +110,7 @@ class Delivery : public testing::Test {
   UniqueFd connect_by_hand(const std::string& node) const {
     auto fd = cluster::connect_to(address_.endpoints[0], 1000);
     EXPECT_TRUE(fd);
-    EXPECT_TRUE(cluster::shake_hands(fd->get(), address_.token, node, cluster::now_ms() + 2000));
+    EXPECT_TRUE(cluster::shake_hands(fd->get(), address_.token, node, now_ms() + 2000));
     return std::move(*fd);
   }
   template <class Frame>

@@ -1,4 +1,5 @@
 #include "launcher/waiter.h"
+#include "core/base/time.h"
 
 #include <aon/standing.h>
 #include <gtest/gtest.h>
