@@ -29,6 +29,9 @@ constexpr double kDefaultBudgetPercent = 1;
 constexpr uint64_t kDefaultMemoryBytes = 8u << 20;
 constexpr uint64_t kDefaultDiskBytes = 1u << 30;
 constexpr const char* kDefaultNcclLevel = "api";
+constexpr const char* kDefaultCuptiMode = "exclusive";
+constexpr const char* kDefaultCuptiGraph = "graph";
+constexpr uint64_t kDefaultCuptiMemoryMib = 256;
 const std::string kAsanOption = "verify_asan_link_order=0";
 
 /// What `look` says of the file's bytes; false where they cannot be read.
@@ -167,6 +170,22 @@ void add_setting(const char* name, const std::string& value, bool is_default,
   if (!is_default || says_else) result.variables.push_back({name, value});
 }
 
+void add_cupti_settings(const Options& options, const Environment& environment,
+                        ProgramEnvironment& result) {
+  if (!provider_is_wanted(options, "cupti")) return;
+  const auto add = [&](const char* name, const std::string& value, bool is_default) {
+    add_setting(name, value, is_default, environment, result);
+  };
+  if (!options.cupti_mode.empty())
+    add("AON_CUPTI_MODE", options.cupti_mode, options.cupti_mode == kDefaultCuptiMode);
+  if (!options.cupti_graph.empty())
+    add("AON_CUPTI_GRAPH", options.cupti_graph, options.cupti_graph == kDefaultCuptiGraph);
+  add("AON_CUPTI_CALLS", options.cupti_calls ? "1" : "0", options.cupti_calls);
+  if (options.cupti_memory_mib != 0)
+    add("AON_CUPTI_MEMORY", std::to_string(options.cupti_memory_mib),
+        options.cupti_memory_mib == kDefaultCuptiMemoryMib);
+}
+
 void add_settings(const Options& options, const Environment& environment,
                   ProgramEnvironment& result) {
   const auto add = [&](const char* name, const std::string& value, bool is_default) {
@@ -184,6 +203,7 @@ void add_settings(const Options& options, const Environment& environment,
     add("AON_DISK", std::to_string(options.disk_bytes), options.disk_bytes == kDefaultDiskBytes);
   if (!options.nccl_level.empty() && provider_is_wanted(options, "nccl"))
     add("AON_NCCL_LEVEL", options.nccl_level, options.nccl_level == kDefaultNcclLevel);
+  add_cupti_settings(options, environment, result);
 }
 
 /// Whether `named` is the plugin `path` by another name: a link, or the plugin of another

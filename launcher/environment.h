@@ -10,7 +10,9 @@
 /// | AON_SOCKET, AON_OUTPUT  | socket of the agent, job directory   | replaced                    |
 /// | AON_ATTACH_MS,          | the options, where they are not the  | replaced                    |
 /// | AON_BUDGET, AON_MEMORY, | default, or the variable says        |                             |
-/// | AON_DISK, AON_NCCL_LEVEL| something else                       |                             |
+/// | AON_DISK, AON_NCCL_LEVEL| something else; those of a provider  |                             |
+/// | and AON_CUPTI_MODE,     | only where it is to record           |                             |
+/// | _GRAPH, _CALLS, _MEMORY |                                      |                             |
 /// | AON_RECORD_FIXTURE      | --record-fixture, made absolute      | replaced                    |
 /// | AON_COUNTERS            | events for the borders of calls      | replaced, or removed        |
 /// | AON_SAMPLING_TIMER      | samples a second by timers           | replaced, or removed        |

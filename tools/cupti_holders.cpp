@@ -100,7 +100,7 @@ void add_preloads(const launcher::Environment& environment, Check* check) {
       if (path.empty() || is_ours || (!subscribes && !names_cupti(path))) continue;
       add(check, Ability::kLimited,
           fmt::format("{} has {}{}, which may subscribe before AON", name, path, of_tool(path)),
-          fmt::format("take it out of {}; AON_CUPTI_MODE=off where it is wanted", name));
+          fmt::format("take it out of {}; --cupti-mode off where it is wanted", name));
     }
   }
 }
@@ -118,7 +118,7 @@ void add_variables(const launcher::Environment& environment, Check* check) {
         fmt::format(
             "{} in the environment: {} wants the subscription, too, and who is first has it", names,
             tool),
-        fmt::format("run without {}; AON_CUPTI_MODE=off where it is wanted", tool));
+        fmt::format("run without {}; --cupti-mode off where it is wanted", tool));
   }
 }
 

@@ -74,7 +74,7 @@ std::vector<std::string> agent_arguments(const AgentArguments& values) {
     arguments.push_back(fmt::format("{}{}", kAvoided, program));
   for (const OptionSpec& spec : option_table()) {
     const std::string text = field_text(spec, values.options);
-    if (std::holds_alternative<bool Options::*>(spec.field)) {
+    if (spec.is_flag()) {
       if (text == "1") arguments.push_back(fmt::format("--{}", spec.name));
     } else if (!text.empty()) {
       arguments.push_back(fmt::format("--{}={}", spec.name, text));

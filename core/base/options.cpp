@@ -18,8 +18,9 @@ namespace {
 
 constexpr double kMostRingBytes = 0x1p40;  ///< chunks of a ring are counted with 32 bits
 constexpr double kMostBytes = 0x1p60;
+constexpr uint64_t kMebibyte = 1u << 20;
 
-const std::array<OptionSpec, 26> kTable{{
+const std::array<OptionSpec, 30> kTable{{
     {"output", 'o', "DIR", "", OptionUnit::kNone, 0, 0, &Options::output_dir,
      "job directory (default aon-<launch id>); one of another launch is left alone, DIR.1 is used"},
     {"providers", 0, "LIST", "", OptionUnit::kNone, 0, 0, &Options::providers,
@@ -66,6 +67,19 @@ const std::array<OptionSpec, 26> kTable{{
      "how much NCCL is asked to tell: api (operations), gpu (and their times on the GPU: "
      "bandwidths, late ranks, hangs), net (and the network's part), step (and its steps) or off",
      "api|gpu|net|step|off"},
+    {"cupti-mode", 0, "MODE", "exclusive", OptionUnit::kNone, 0, 0, &Options::cupti_mode,
+     "whose CUPTI is: exclusive (AON's), yield (a program may take it, aon_gpu_pause()) or off "
+     "(work of GPUs is not recorded)",
+     "exclusive|yield|off"},
+    {"cupti-graph", 0, "HOW", "graph", OptionUnit::kNone, 0, 0, &Options::cupti_graph,
+     "CUDA graphs are recorded as graph (one piece of work each launch) or node (its kernels, "
+     "dear)",
+     "graph|node"},
+    {"cupti-calls", 0, "1|0", "1", OptionUnit::kNone, 0, 0, &Options::cupti_calls,
+     "record calls of CUDA, and so which of them started what work"},
+    {"cupti-memory", 0, "SIZE", "256MiB", OptionUnit::kMebibytes, 2, 1024,
+     &Options::cupti_memory_mib,
+     "buffers for CUPTI of one process, 1MiB for each thread that launches; a number alone is MiB"},
     {"record-fixture", 0, "DIR", "", OptionUnit::kNone, 0, 0, &Options::record_fixture,
      "keep what CUPTI delivers in DIR, at most 64MiB of each process, to make a test of it"},
     {"wait", 0, "S", "60", OptionUnit::kNone, 0, 1e6, &Options::wait_s,
@@ -120,18 +134,41 @@ std::string bytes_text(double bytes) {
   return fmt::format("{}{}", bytes, kUnits[unit]);
 }
 
+/// In the unit of the row.
+Result<uint64_t> parse_size(const OptionSpec& spec, std::string_view text) {
+  if (spec.unit == OptionUnit::kBytes) return parse_bytes(text);
+  const bool is_alone = text.find_first_not_of("0123456789 ") == std::string_view::npos;
+  const Result<uint64_t> bytes = parse_bytes(fmt::format("{}{}", text, is_alone ? "MiB" : ""));
+  if (!bytes) return bytes.error();
+  if (*bytes % kMebibyte != 0) return Error{Code::kInvalid, "not a size in MiB"};
+  return *bytes / kMebibyte;
+}
+
+Error bad_size(const OptionSpec& spec, std::string_view source, std::string_view text) {
+  if (spec.unit == OptionUnit::kMebibytes)
+    return bad_value(spec, source, text, "expected MiB, or a size like 64MiB or 1G");
+  return bad_value(
+      spec, source, text,
+      fmt::format("expected a size like 8MiB or 1G, at most {}", bytes_text(spec.maximum)));
+}
+
+Error out_of_range(const OptionSpec& spec, std::string_view source, std::string_view text) {
+  const double unit_bytes = spec.unit == OptionUnit::kMebibytes ? kMebibyte : 1;
+  return bad_value(spec, source, text,
+                   spec.unit == OptionUnit::kNone
+                       ? fmt::format("expected {} to {}", spec.minimum, spec.maximum)
+                       : fmt::format("expected {} to {}", bytes_text(spec.minimum * unit_bytes),
+                                     bytes_text(spec.maximum * unit_bytes)));
+}
+
 Status store_number(const OptionSpec& spec, std::string_view source, std::string_view text,
                     Options& options) {
-  const bool is_bytes = spec.unit == OptionUnit::kBytes;
   double value = 0;
   uint64_t whole = 0;
-  if (is_bytes) {
-    const Result<uint64_t> bytes = parse_bytes(text);
-    if (!bytes)
-      return bad_value(
-          spec, source, text,
-          fmt::format("expected a size like 8MiB or 1G, at most {}", bytes_text(spec.maximum)));
-    whole = *bytes;
+  if (spec.unit != OptionUnit::kNone) {
+    const Result<uint64_t> size = parse_size(spec, text);
+    if (!size) return bad_size(spec, source, text);
+    whole = *size;
     value = static_cast<double>(whole);
   } else {
     const Result<double> number = parse_number(text);
@@ -139,12 +176,7 @@ Status store_number(const OptionSpec& spec, std::string_view source, std::string
     value = *number;
     whole = value >= 0 && value < 1e18 ? static_cast<uint64_t>(value) : 0;
   }
-  if (value < spec.minimum || value > spec.maximum) {
-    return bad_value(spec, source, text,
-                     is_bytes ? fmt::format("expected {} to {}", bytes_text(spec.minimum),
-                                            bytes_text(spec.maximum))
-                              : fmt::format("expected {} to {}", spec.minimum, spec.maximum));
-  }
+  if (value < spec.minimum || value > spec.maximum) return out_of_range(spec, source, text);
   if (const auto* real = std::get_if<double Options::*>(&spec.field)) {
     options.** real = value;
     return {};
@@ -270,7 +302,7 @@ void add_table(CLI::App& app, std::span<RawOption> slots) {
   for (RawOption& slot : slots) {
     std::string names = fmt::format("--{}", slot.spec->name);
     if (slot.spec->short_name != 0) names = fmt::format("-{},{}", slot.spec->short_name, names);
-    if (std::holds_alternative<bool Options::*>(slot.spec->field)) {
+    if (slot.spec->is_flag()) {
       app.add_flag(names, slot.text);
     } else {
       app.add_option(names, slot.text)->take_last();
@@ -295,7 +327,7 @@ Status check_values(std::span<const char* const> arguments) {
     const size_t equals = word.find('=');
     const OptionSpec* spec = find_option(word.substr(0, equals));
     if (spec == nullptr) continue;
-    const bool is_flag = std::holds_alternative<bool Options::*>(spec->field);
+    const bool is_flag = spec->is_flag();
     bool is_empty = equals + 1 == word.size();
     if (equals == std::string_view::npos && !is_flag)
       is_empty = ++i >= arguments.size() || *arguments[i] == '\0';

@@ -42,6 +42,10 @@ struct Options {
   std::string record_fixture;  ///< folder for buffers of CUPTI as they were; empty: none
   uint64_t hang_s = 0;
   std::string nccl_level;
+  std::string cupti_mode;
+  std::string cupti_graph;
+  bool cupti_calls = true;
+  uint64_t cupti_memory_mib = 0;
   uint64_t wait_s = 0;
   bool drop_spool = false;
   bool no_assemble = false;
@@ -54,7 +58,8 @@ struct Options {
 using OptionField = std::variant<std::string Options::*, std::vector<std::string> Options::*,
                                  uint64_t Options::*, double Options::*, bool Options::*>;
 
-enum class OptionUnit { kNone, kBytes };
+/// kBytes: 8MiB, 64k, 1G are accepted; kMebibytes: these, too, and a number alone is MiB.
+enum class OptionUnit { kNone, kBytes, kMebibytes };
 
 /// One row of the table.
 struct OptionSpec {
@@ -62,12 +67,17 @@ struct OptionSpec {
   char short_name;           ///< 0: none
   const char* placeholder;   ///< of the value in --help; empty for a flag
   const char* default_text;  ///< parsed like any other source; empty: see `help`
-  OptionUnit unit;           ///< kBytes: 8MiB, 64k, 1G are accepted
+  OptionUnit unit;
   double minimum;
   double maximum;
   OptionField field;
   const char* help;
   const char* choices = nullptr;  ///< of a text, separated by '|'; null: any
+
+  /// It needs no value: its name alone switches it on.
+  bool is_flag() const {
+    return std::holds_alternative<bool Options::*>(field) && *placeholder == '\0';
+  }
 };
 
 /// The table.

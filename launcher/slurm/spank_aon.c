@@ -28,6 +28,7 @@ static char g_text[kMaxTextBytes]; /* behind --aon=; empty: not given */
 static const char kOptions[] =
     " output providers without memory node-memory disk spool-dir rendezvous flush-ms attach-ms"
     " budget sampling call-graph sampling-fallback events gpu-counters hang nccl-level"
+    " cupti-mode cupti-graph cupti-calls cupti-memory"
     " record-fixture wait drop-spool no-assemble otf2-locations nccl-as-mpi dry-run verbose ";
 
 /* True when `bytes` of `name` are an option's name; '_' stands for '-', capitals do not matter. */

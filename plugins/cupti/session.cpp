@@ -237,7 +237,7 @@ void take_back(Drain* drain) {
   tell(Remark::kPause, ProviderState::kDegraded,
        "paused by the program, and work behind that is not recorded: it uses graphs, and CUPTI may "
        "crash on them where it was given away and taken back",
-       "AON_CUPTI_MODE=exclusive");
+       "--cupti-mode exclusive");
 }
 
 void tell_blind() { g_governor.set_blind(g_collects ? GapCause::kUnknown : GapCause::kPause); }
@@ -419,7 +419,8 @@ void start() {
   g_settings = read_settings();
   tell_settings(g_settings);
   if (g_settings.mode == Mode::kOff) {
-    tell(Remark::kStart, ProviderState::kOff, "switched off by AON_CUPTI_MODE", "");
+    tell(Remark::kStart, ProviderState::kOff, "switched off by --cupti-mode (AON_CUPTI_MODE)",
+         "another --cupti-mode");
     return;
   }
   CuptiLibrary library;
@@ -436,7 +437,7 @@ void start() {
   shared().pid = getpid();
   if (!shared().pool.start(g_settings.memory_mib)) {
     tell(Remark::kStart, ProviderState::kOff, "no memory for the buffers",
-         "a smaller AON_CUPTI_MEMORY (MiB)");
+         "a smaller --cupti-memory");
     return;
   }
   if (!collect(false)) return;

@@ -31,7 +31,7 @@ void tell_owner(const char* owner) {
   snprintf(reason, sizeof reason, "another client holds CUPTI%s%.128s",
            owner[0] != '\0' ? ": " : "", owner);
   tell(Remark::kStart, ProviderState::kOff, reason,
-       "run without the other tool; AON_CUPTI_MODE=off where it is wanted");
+       "run without the other tool; --cupti-mode off where it is wanted");
 }
 
 void tell_unread(bool is_unread) {

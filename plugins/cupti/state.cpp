@@ -20,7 +20,7 @@ Shared g_shared;
 namespace {
 
 constexpr uint32_t kLeastRecordBytes = 24;
-constexpr const char* kMoreBuffers = "a larger AON_CUPTI_MEMORY (MiB)";
+constexpr const char* kMoreBuffers = "a larger --cupti-memory";
 constexpr const char* kLessWork =
     "less work under way at a time: CUPTI has room for 3.2 million pieces in a context";
 constexpr const char* kOtherCupti = "a CUPTI of the driver's version";
@@ -159,7 +159,7 @@ void tell_missing(bool is_end) {
     const char* remedy;
   } losses[] = {
       {load(missing.unbuffered), 1, "records dropped for want of a buffer", kMoreBuffers},
-      {load(missing.discarded_bytes), kLeastRecordBytes, "bytes of records beyond AON_CUPTI_MEMORY",
+      {load(missing.discarded_bytes), kLeastRecordBytes, "bytes of records beyond --cupti-memory",
        kMoreBuffers},
       {load(missing.late_bytes), kLeastRecordBytes,
        "bytes of records that CUPTI handed over when it was given away", kLoneClient},

@@ -26,7 +26,7 @@ Words words_of(GapCause cause) {
     case GapCause::kDropped:
       return {"dropped by CUPTI", "less work under way at a time"};
     case GapCause::kPoolFull:
-      return {"without a buffer for CUPTI", "a larger AON_CUPTI_MEMORY"};
+      return {"without a buffer for CUPTI", "a larger --cupti-memory"};
     case GapCause::kUnusable:
       return {"of records without times or damaged", "see the provider cupti in aon.json"};
     case GapCause::kKept:

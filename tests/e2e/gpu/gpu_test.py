@@ -213,7 +213,7 @@ class Knobs(GpuCase):
                          AON_MEMORY="64MiB")
         dropped = int(re.search(r"(\d+) records dropped", self.provider()["reason"]).group(1))
         self.assertGreater(dropped, 0)
-        self.assertIn("AON_CUPTI_MEMORY", self.provider()["remedy"])
+        self.assertIn("--cupti-memory", self.provider()["remedy"])
         self.assert_law(ledger(self.output))
 
     def test_a_refused_buffer_is_a_flush_at_once(self):

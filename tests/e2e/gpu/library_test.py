@@ -3,7 +3,7 @@ import json
 import shutil
 import unittest
 
-from gpu_case import FAKES, GpuCase, main
+from gpu_case import FAKES, PROGRAM, GpuCase, main
 from aon_test import BUILD, IS_SANITIZED, environment, run
 
 CUPTI = FAKES / "libcupti.so.13"
@@ -69,7 +69,8 @@ class Ledger(LibraryCase):
 
 class Settings(GpuCase):
     def test_values_that_are_none_are_told(self):
-        self.run_program(10, 1, ranks=1, AON_CUPTI_MODE="Off", AON_CUPTI_MEMORY="much")
+        self.run_program("AON_CUPTI_MODE=Off", "AON_CUPTI_MEMORY=much", PROGRAM, 10, 1,
+                         program="env", ranks=1)  # aon-run itself refuses them
         self.assert_all_kernels()
         self.assertEqual(self.provider()["state"], "degraded")
         self.assertIn("AON_CUPTI_MODE=Off is none of exclusive, yield, off: it is exclusive; "

@@ -84,7 +84,7 @@ class Times(MissingCase):
         self.assertEqual(set(self.unrecorded()), {NAME.format("paused")})
         self.assertRegex(self.provider()["reason"], r"\d bytes of records that CUPTI handed over "
                                                     "when it was given away")
-        self.assertNotIn("AON_CUPTI_MEMORY", self.provider()["remedy"])
+        self.assertNotIn("--cupti-memory", self.provider()["remedy"])
         self.assertIn("AON_CUPTI_API=v1", self.provider()["remedy"])
 
     def test_flushes_at_the_end_are_no_time_of_the_program(self):
@@ -142,13 +142,13 @@ class Times(MissingCase):
         self.run_program(10, 1, ranks=1, GPU_PROGRAM_SECONDS=2, FAKE_CUPTI_DROP=10)
         self.assertEqual(set(self.gaps()), {NAME.format("dropped by CUPTI")})
         self.assertIn("dropped by CUPTI (less work under way at a time)", self.finding())
-        self.assertNotIn("AON_CUPTI_MEMORY", self.provider()["remedy"])
+        self.assertNotIn("--cupti-memory", self.provider()["remedy"])
 
     def test_a_full_pool_has_its_own_remedy(self):
         self.run_program(30_000, 1, ranks=1, AON_CUPTI_MEMORY=2, FAKE_CUPTI_HOLD=1,
                          AON_MEMORY="64MiB")
         self.assertEqual(set(self.gaps()), {NAME.format("no buffer")})
-        self.assertIn("without a buffer for CUPTI (a larger AON_CUPTI_MEMORY)", self.finding())
+        self.assertIn("without a buffer for CUPTI (a larger --cupti-memory)", self.finding())
 
     def test_a_full_ring_has_its_own_remedy(self):
         self.run_program(30_000, 4, 1, ranks=1, AON_MEMORY="256KiB")

@@ -195,6 +195,56 @@ TEST(Options, name_the_sizes_they_take) {
   EXPECT_THAT(says("--node-memory", "2000000T"), HasSubstr("expected 0 to 1EiB"));
 }
 
+TEST(Options, of_cupti_take_what_its_variables_mean) {
+  const auto plain = read({"a"});
+  ASSERT_TRUE(plain.has_value()) << plain.error().message;
+  EXPECT_EQ(plain->options.cupti_mode, "exclusive");
+  EXPECT_EQ(plain->options.cupti_graph, "graph");
+  EXPECT_TRUE(plain->options.cupti_calls);
+  EXPECT_EQ(plain->options.cupti_memory_mib, 256u);
+  const auto set = read({"a"}, {"AON_CUPTI_MODE=yield", "AON_CUPTI_GRAPH=node", "AON_CUPTI_CALLS=0",
+                                "AON_CUPTI_MEMORY=8"});
+  ASSERT_TRUE(set.has_value()) << set.error().message;
+  EXPECT_EQ(set->options.cupti_mode, "yield");
+  EXPECT_EQ(set->options.cupti_graph, "node");
+  EXPECT_FALSE(set->options.cupti_calls);
+  EXPECT_EQ(set->options.cupti_memory_mib, 8u);
+  const auto given = read({"--cupti-mode", "off", "--cupti-calls", "1", "--cupti-memory=1G", "a"},
+                          {"AON_CUPTI_MODE=yield", "AON_CUPTI_CALLS=0"});
+  ASSERT_TRUE(given.has_value()) << given.error().message;
+  EXPECT_EQ(given->options.cupti_mode, "off");
+  EXPECT_TRUE(given->options.cupti_calls);
+  EXPECT_EQ(given->options.cupti_memory_mib, 1024u);
+  EXPECT_THAT(given->program, ElementsAre("a"));
+}
+
+TEST(Options, a_number_of_mebibytes_may_have_a_unit) {
+  for (const char* text : {"64", "64M", "64m", "64MB", "64MiB", "64 MB", "65536K"}) {
+    const auto line = read({"--cupti-memory", text, "a"});
+    ASSERT_TRUE(line.has_value()) << text << line.error().message;
+    EXPECT_EQ(line->options.cupti_memory_mib, 64u) << text;
+  }
+  const auto says = [](const char* text) {
+    const auto line = read({"--cupti-memory", text, "a"});
+    return line ? std::string("taken") : line.error().message;
+  };
+  for (const char* text : {"much", "64MM", "3000K", "64B", "-5", "1.5"})
+    EXPECT_EQ(says(text), "command line: '" + std::string(text) +
+                              "' is not valid for --cupti-memory: expected MiB, or a size like "
+                              "64MiB or 1G");
+  for (const char* text : {"0", "1", "1025", "64GiB"})
+    EXPECT_THAT(says(text), HasSubstr("expected 2MiB to 1GiB")) << text;
+}
+
+TEST(Options, of_cupti_that_are_none_are_refused_by_their_source) {
+  EXPECT_EQ(read({"a"}, {"AON_CUPTI_MODE=Off"}).error().message,
+            "AON_CUPTI_MODE: 'Off' is not valid for --cupti-mode: expected one of "
+            "exclusive|yield|off");
+  EXPECT_THAT(read({"--cupti-graph=nodes", "a"}).error().message, HasSubstr("graph|node"));
+  EXPECT_THAT(read({"--cupti-calls", "none", "a"}).error().message, HasSubstr("expected 1 or 0"));
+  EXPECT_THAT(read({"--cupti-calls=", "a"}).error().message, HasSubstr("needs a value: 1|0"));
+}
+
 TEST(Options, leave_everything_unread_when_disabled) {
   const auto line = read({"a"}, {"AON_DISABLE=1", "AON_MEMORY=nonsense", "AON_CONFIG=/none"});
   ASSERT_TRUE(line.has_value());
@@ -309,7 +359,7 @@ TEST_F(OptionsFile, is_read_setting_by_setting_where_there_is_nobody_to_tell) {
 TEST(AgentArguments, are_read_back_as_written) {
   AgentArguments values;
   values.options = read({"-o", "/job dir", "--memory=1M", "--without=perf,nccl", "--budget=0.25",
-                         "--drop-spool", "--wait=0", "a"})
+                         "--drop-spool", "--wait=0", "--cupti-calls=0", "--cupti-memory=8", "a"})
                        ->options;
   values.launch_id = "host-1=2";
   values.listen_fd = 3;
@@ -328,6 +378,8 @@ TEST(AgentArguments, are_read_back_as_written) {
   EXPECT_EQ(back->wrong, values.wrong);
   EXPECT_EQ(back->options.output_dir, "/job dir");
   EXPECT_EQ(back->options.memory_bytes, 1u << 20);
+  EXPECT_FALSE(back->options.cupti_calls);
+  EXPECT_EQ(back->options.cupti_memory_mib, 8u);
   EXPECT_THAT(back->options.without, ElementsAre("perf", "nccl"));
   EXPECT_EQ(back->options.budget_percent, 0.25);
   EXPECT_TRUE(back->options.drop_spool);

@@ -44,7 +44,7 @@ TEST_F(Unrecorded, each_cause_has_its_time_and_its_remedy) {
   add(0, GapCause::kRing, kSecondNs / 4);
   EXPECT_EQ(told().text,
             "work of GPUs may be missing in 4.8 s: 3.0 s above --budget (a larger --budget), 1.0 s "
-            "without a buffer for CUPTI (a larger AON_CUPTI_MEMORY), 500 ms dropped by CUPTI (less "
+            "without a buffer for CUPTI (a larger --cupti-memory), 500 ms dropped by CUPTI (less "
             "work under way at a time), 250 ms lost in the ring (a larger --memory); in 2 "
             "processes, most in MPI Rank 1");
   EXPECT_TRUE(told().is_loss);

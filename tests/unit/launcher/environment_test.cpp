@@ -290,6 +290,35 @@ TEST_F(ProgramVariables, tell_nccl_its_level_unless_it_is_the_usual_one) {
   EXPECT_EQ(value("AON_NCCL_LEVEL"), "(not set)");
 }
 
+TEST_F(ProgramVariables, tell_cupti_what_is_not_as_usual) {
+  const std::map<std::string, std::string> usual{{"AON_CUPTI_MODE", "exclusive"},
+                                                 {"AON_CUPTI_GRAPH", "graph"},
+                                                 {"AON_CUPTI_CALLS", "1"},
+                                                 {"AON_CUPTI_MEMORY", "256"}};
+  options_.cupti_mode = "exclusive";
+  options_.cupti_graph = "graph";
+  options_.cupti_memory_mib = 256;
+  for (const auto& [name, text] : usual) EXPECT_EQ(value(name), "(not set)") << name;
+  set_ = {{"AON_CUPTI_MODE", "off"},
+          {"AON_CUPTI_GRAPH", "node"},
+          {"AON_CUPTI_CALLS", "0"},
+          {"AON_CUPTI_MEMORY", "8"}};
+  for (const auto& [name, text] : usual) EXPECT_EQ(value(name), text) << "of an outer launch";
+  set_ = usual;
+  for (const auto& [name, text] : usual) EXPECT_EQ(value(name), "(not set)") << name;
+  options_.cupti_mode = "yield";
+  options_.cupti_graph = "node";
+  options_.cupti_calls = false;
+  options_.cupti_memory_mib = 8;
+  set_ = {};
+  EXPECT_EQ(value("AON_CUPTI_MODE"), "yield");
+  EXPECT_EQ(value("AON_CUPTI_GRAPH"), "node");
+  EXPECT_EQ(value("AON_CUPTI_CALLS"), "0");
+  EXPECT_EQ(value("AON_CUPTI_MEMORY"), "8");
+  options_.without = {"cupti"};
+  for (const auto& [name, text] : usual) EXPECT_EQ(value(name), "(not set)") << name;
+}
+
 TEST_F(ProgramVariables, say_what_the_options_say_where_the_environment_says_something_else) {
   options_.attach_ms = 20;
   options_.budget_percent = 1;
