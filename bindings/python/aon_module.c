@@ -4,6 +4,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <aon/annotate.h>
+#include <aon/gpu.h>
 
 static PyObject* g_regions;    // dict: name -> Region
 static PyObject* g_decorator;  // Python function (region, function)
@@ -180,6 +181,27 @@ static PyObject* is_present(PyObject* module, PyObject* unused) {
   return PyBool_FromLong(aon_is_present());
 }
 
+/// Other threads of Python run while AON waits for CUPTI.
+static PyObject* ask_gpu(int (*function)(void)) {
+  int is_done;
+  Py_BEGIN_ALLOW_THREADS;
+  is_done = function();
+  Py_END_ALLOW_THREADS;
+  return PyBool_FromLong(is_done);
+}
+
+static PyObject* gpu_pause(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  return ask_gpu(aon_gpu_pause);
+}
+
+static PyObject* gpu_resume(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  return ask_gpu(aon_gpu_resume);
+}
+
 static PyMethodDef g_region_methods[] = {{"__enter__", region_enter, METH_NOARGS, NULL},
                                          {"__exit__", region_exit, METH_VARARGS, NULL},
                                          {NULL, NULL, 0, NULL}};
@@ -192,6 +214,8 @@ static PyMethodDef g_functions[] = {{"region", region, METH_O, NULL},
                                     {"mark", mark, METH_VARARGS, NULL},
                                     {"set_decorator", set_decorator, METH_O, NULL},
                                     {"is_present", is_present, METH_NOARGS, NULL},
+                                    {"gpu_pause", gpu_pause, METH_NOARGS, NULL},
+                                    {"gpu_resume", gpu_resume, METH_NOARGS, NULL},
                                     {NULL, NULL, 0, NULL}};
 
 static PyType_Slot g_region_slots[] = {{Py_tp_dealloc, free_object},

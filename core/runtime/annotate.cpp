@@ -1,9 +1,13 @@
 // What aon/annotate.h finds in libaon.so: the table of functions, and the note that leads to it.
 #include <aon/annotate.h>
 #include <aon/annotation.h>
+#include <aon/gpu.h>
+#include <stddef.h>
 #include <string.h>
 
 #include <atomic>
+
+#include "core/runtime/gpu_control.h"
 
 namespace aon::runtime {
 namespace {
@@ -61,23 +65,20 @@ void set_counter(aon_counter_t counter, double value) {
 
 extern "C" {
 // Found by the note below only.
-extern __attribute__((visibility("hidden"))) const aon_annotations aon_annotations_table_v1;
-const aon_annotations aon_annotations_table_v1 = {AON_ANNOTATIONS_ABI,
-                                                  sizeof(aon_annotations),
-                                                  find_region,
-                                                  begin,
-                                                  end,
-                                                  begin_step,
-                                                  end_step,
-                                                  mark,
-                                                  mark_integer,
-                                                  mark_real,
-                                                  find_counter,
-                                                  set_counter};
+extern __attribute__((visibility("hidden"))) const aon_gpu_functions aon_annotations_table_v1;
+const aon_gpu_functions aon_annotations_table_v1 = {
+    {AON_ANNOTATIONS_ABI, sizeof(aon_gpu_functions), find_region, begin, end, begin_step, end_step,
+     mark, mark_integer, mark_real, find_counter, set_counter},
+    pause_gpu,
+    resume_gpu};
+// Programs were compiled with this: what is new goes behind it.
+static_assert(offsetof(aon_gpu_functions, pause) == 88 && sizeof(aon_gpu_functions) == 104);
 
 /// The table for callers that look symbols up, such as Python's ctypes.
 extern AON_EXPORT const aon_annotations* aon_annotations_v1() noexcept;
-const aon_annotations* aon_annotations_v1() noexcept { return &aon_annotations_table_v1; }
+const aon_annotations* aon_annotations_v1() noexcept {
+  return &aon_annotations_table_v1.annotations;
+}
 }
 
 }  // namespace aon::runtime

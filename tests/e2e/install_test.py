@@ -19,6 +19,7 @@ EXPECTED = [
     "share/aon/systemd/install",
     "include/aon/annotate.h",
     "include/aon/annotate.hpp",
+    "include/aon/gpu.h",
     "include/aon/provider.h",
     "lib/libaon-annotate.a",
     "lib/libaon-nvtx.so",

@@ -7,7 +7,8 @@
 // GPU_PROGRAM_SECONDS=N: a kernel each millisecond for so long before all others; with
 // GPU_PROGRAM_BUSY=1 ten, and computing in between.
 // GPU_PROGRAM_FORK=1: a child comes and goes in between. GPU_PROGRAM_PAUSE=N: CUPTI is given away
-// for N more kernels; GPU_PROGRAM_PAUSE_MS=N: and N ms. GPU_PROGRAM_PCONTROL=N: N more under
+// for N more kernels, by aon/gpu.h, with GPU_PROGRAM_DLSYM=1 by the names of libaon-cupti.so;
+// GPU_PROGRAM_PAUSE_MS=N: and N ms. GPU_PROGRAM_PCONTROL=N: N more under
 // MPI_Pcontrol(0). GPU_PROGRAM_WAITS=1: each thread waits for the device.
 // GPU_PROGRAM_GRAPHS=1: a graph is made before all, each tenth of a second of GPU_PROGRAM_SECONDS
 // and in the pause, and the first and the last are launched.
@@ -24,6 +25,7 @@
 // GPU_PROGRAM_RELEASES=N: its context is retained and released N times in a second, as UCX does for
 // each transfer, and then once more: that is its end.
 #include <aon/annotate.h>
+#include <aon/gpu.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <mpi.h>
@@ -145,15 +147,26 @@ static void fork_child(void) {
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 3) abort();
 }
 
+static int ask_by_name(const char* name) {
+  void* shim = dlopen("libaon-cupti.so", RTLD_LAZY | RTLD_NOLOAD);
+  int (*function)(void) = shim ? (int (*)(void))dlsym(shim, name) : NULL;
+  return function ? function() : 0;
+}
+
+static int pause_gpu(void) {
+  return getenv("GPU_PROGRAM_DLSYM") ? ask_by_name("aon_gpu_pause") : aon_gpu_pause();
+}
+
+static int resume_gpu(void) {
+  return getenv("GPU_PROGRAM_DLSYM") ? ask_by_name("aon_gpu_resume") : aon_gpu_resume();
+}
+
 /// Kernels while CUPTI is somebody else's. Returns how many are seen.
 static long launch_unseen(int kernels) {
   if (first_graph != NULL) launch_graphs();
   cuLaunchKernel(kNames[1], 1, 1, 1, 1, 1, 1, 0, (void*)7, NULL, NULL);
   cuCtxSynchronize();  // what still runs when CUPTI is given away gets no end
-  void* shim = dlopen("libaon-cupti.so", RTLD_LAZY | RTLD_NOLOAD);
-  int (*pause_gpu)(void) = shim ? (int (*)(void))dlsym(shim, "aon_gpu_pause") : NULL;
-  int (*resume_gpu)(void) = shim ? (int (*)(void))dlsym(shim, "aon_gpu_resume") : NULL;
-  const int is_paused = pause_gpu && pause_gpu();
+  const int is_paused = pause_gpu();
   printf("paused %d\n", is_paused);
   void* captured = NULL;
   if (getenv("GPU_PROGRAM_LEFT_OPEN")) cuStreamEndCapture(kOpenStream, &captured);

@@ -10,9 +10,13 @@
         residual.set(1e-3)               # residual = aon.counter("residual", "K")
         aon.mark("converged", 17)
 
+    with aon.gpu_paused():               # CUPTI is another profiler's (aon-run --cupti-mode yield)
+        ...
+
 Recorded when the program runs under aon-run; otherwise nothing happens. Regions belong to the
 thread that enters them; a coroutine must leave one before it awaits.
 """
+import contextlib
 import functools
 import itertools
 
@@ -21,7 +25,8 @@ try:
 except ImportError:  # built for another machine, or not built
     from aon import _fallback as _implementation
 
-__all__ = ["region", "step", "steps", "mark", "counter", "is_present"]
+__all__ = ["region", "step", "steps", "mark", "counter", "is_present", "gpu_pause",
+           "gpu_resume", "gpu_paused"]
 
 region = _implementation.region
 _Step = _implementation.Step
@@ -68,3 +73,28 @@ def mark(name, value=None):
 def counter(name, unit=""):
     """The counter of this name and unit; `counter(...).set(value)` gives it a value."""
     return _implementation.Counter(name, unit)
+
+
+def gpu_pause():
+    """Gives CUPTI to another profiler of this process, such as torch.profiler. True: it is free;
+    False: nothing is changed, for it takes `aon-run --cupti-mode yield` and CUDA in use. Waits for
+    AON's last records, 2 s at most; other threads run meanwhile. See aon/gpu.h."""
+    return bool(_implementation.gpu_pause())
+
+
+def gpu_resume():
+    """Takes CUPTI back. True: the GPU's work is recorded again."""
+    return bool(_implementation.gpu_resume())
+
+
+@contextlib.contextmanager
+def gpu_paused():
+    """`with aon.gpu_paused() as is_free:` leaves CUPTI to another profiler for the block. Where it
+    is not free the block runs all the same, recorded. Blocks do not nest: the first end takes it
+    back."""
+    is_free = gpu_pause()
+    try:
+        yield is_free
+    finally:
+        if is_free:
+            gpu_resume()

@@ -21,6 +21,16 @@ class _Functions(ctypes.Structure):
     ]
 
 
+class _GpuFunctions(ctypes.Structure):
+    """struct aon_gpu_functions of aon/gpu.h."""
+
+    _fields_ = [
+        ("annotations", _Functions),
+        ("pause", ctypes.CFUNCTYPE(ctypes.c_int)),
+        ("resume", ctypes.CFUNCTYPE(ctypes.c_int)),
+    ]
+
+
 _ABI = 1
 
 
@@ -131,3 +141,20 @@ def mark(name, value):
         _functions.mark_integer(handle, value)
     else:
         _functions.mark_real(handle, float(value))
+
+
+def _gpu_functions():
+    """None without AON, or with one that has none."""
+    if not _functions or _functions.size < ctypes.sizeof(_GpuFunctions):
+        return None
+    return ctypes.cast(ctypes.pointer(_functions), ctypes.POINTER(_GpuFunctions)).contents
+
+
+def gpu_pause():
+    functions = _gpu_functions()
+    return functions is not None and functions.pause() != 0
+
+
+def gpu_resume():
+    functions = _gpu_functions()
+    return functions is not None and functions.resume() != 0

@@ -37,7 +37,7 @@ typedef const struct aon_region_name* aon_region_t;
 /// The same of a counter.
 typedef const struct aon_counter_name* aon_counter_t;
 
-/// The functions in libaon.so. Only grows at its end; `struct_bytes` says how far it goes.
+/// The functions in libaon.so. Only grows at its end (gpu.h); `struct_bytes` says how far it goes.
 struct aon_annotations {
   uint32_t abi; /* AON_ANNOTATIONS_ABI */
   uint32_t struct_bytes;
