@@ -13,7 +13,8 @@ import sys
 
 _OPTION = re.compile(r"^\s+(?:(-\w),\s*)?(--[\w-]+)(?:\s([A-Z][\w.\s]*?))?(?:\s{2,}(.*))?$")
 _COMMAND = re.compile(r"^  ([a-z][\w-]*)\s{2,}(\S.*)$")
-_CHOICES = {"--call-graph": "fp lbr dwarf none"}
+_CHOICES = {"--call-graph": "fp lbr dwarf none", "--cupti-mode": "exclusive yield off",
+            "--cupti-graph": "graph node", "--cupti-calls": "1 0"}
 _FOLDERS = ("--output", "--spool-dir", "--rendezvous")
 _EXIT_STATUS = {
     "aon-run": [("N", "what the program ended with"),

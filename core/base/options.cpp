@@ -75,8 +75,8 @@ const std::array<OptionSpec, 30> kTable{{
      "CUDA graphs are recorded as graph (one piece of work each launch) or node (its kernels, "
      "dear)",
      "graph|node"},
-    {"cupti-calls", 0, "1|0", "1", OptionUnit::kNone, 0, 0, &Options::cupti_calls,
-     "record calls of CUDA, and so which of them started what work"},
+    {"cupti-calls", 0, "SWITCH", "1", OptionUnit::kNone, 0, 0, &Options::cupti_calls,
+     "record calls of CUDA, and so which of them started what work; 0: none"},
     {"cupti-memory", 0, "SIZE", "256MiB", OptionUnit::kMebibytes, 2, 1024,
      &Options::cupti_memory_mib,
      "buffers for CUPTI of one process, 1MiB for each thread that launches; a number alone is MiB"},

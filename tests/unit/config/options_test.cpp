@@ -242,7 +242,7 @@ TEST(Options, of_cupti_that_are_none_are_refused_by_their_source) {
             "exclusive|yield|off");
   EXPECT_THAT(read({"--cupti-graph=nodes", "a"}).error().message, HasSubstr("graph|node"));
   EXPECT_THAT(read({"--cupti-calls", "none", "a"}).error().message, HasSubstr("expected 1 or 0"));
-  EXPECT_THAT(read({"--cupti-calls=", "a"}).error().message, HasSubstr("needs a value: 1|0"));
+  EXPECT_THAT(read({"--cupti-calls=", "a"}).error().message, HasSubstr("needs a value: SWITCH"));
 }
 
 TEST(Options, leave_everything_unread_when_disabled) {
