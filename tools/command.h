@@ -58,6 +58,14 @@ struct HangOptions {
 /// Says which calls of a job do not return and who did not arrive, of a live job too.
 int hang(const HangOptions& options);
 
+struct LevelOptions {
+  std::string dir;
+  std::string level;     ///< empty: tell what is in force
+  uint32_t wait_s = 10;  ///< for answers
+};
+/// Says which level NCCL is asked for in a job, or asks the agents of a live one for another.
+int level(const LevelOptions& options);
+
 struct AvoidOptions {
   std::vector<std::string> remove;  ///< programs to record again
   std::string add;                  ///< program to leave alone

@@ -66,7 +66,7 @@ int finalize(const FinalizeOptions& wanted) {
   mallopt(M_MMAP_THRESHOLD, kAloneBytes);
   mallopt(M_TRIM_THRESHOLD, kKeptBytes);
   FinalizeOptions options = wanted;
-  take_owner_rights(options.dirs);
+  take_owner_rights("finalize", options.dirs);
   if (options.is_share) {
     const Status status = writers::join_assembly(options.dirs.front(), options.node);
     return status ? kExitDone : fail("finalize", status.error().message, kExitFailed);

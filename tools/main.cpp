@@ -32,6 +32,7 @@ struct Request {
   InfoOptions info;
   FinalizeOptions finalize;
   HangOptions hang;
+  LevelOptions level;
   AvoidOptions avoid;
   ExportOptions export_job;
   std::string disk = "0";
@@ -141,6 +142,21 @@ void add_hang(CLI::App& app, Request& request) {
   command->callback([&request] { request.run = [&request] { return hang(request.hang); }; });
 }
 
+void add_level(CLI::App& app, Request& request) {
+  CLI::App* command = app.add_subcommand(
+      "level", "how much NCCL is asked to tell in a job, or, while it runs, ask for another level");
+  command->add_option("DIR", request.level.dir, "job directory")->required();
+  command
+      ->add_option("LEVEL", request.level.level,
+                   "api, gpu, net or step: of all processes, also of those that begin later")
+      ->type_name("LEVEL");
+  command
+      ->add_option("--wait", request.level.wait_s,
+                   "seconds to wait for what becomes of it (default 10)")
+      ->check(CLI::Range(0, 3600));
+  command->callback([&request] { request.run = [&request] { return level(request.level); }; });
+}
+
 void add_avoid(CLI::App& app, Request& request) {
   CLI::App* command = app.add_subcommand(
       "avoid",
@@ -204,6 +220,7 @@ int run(int argc, char** argv) {
   add_info(app, request);
   add_finalize(app, request);
   add_hang(app, request);
+  add_level(app, request);
   add_avoid(app, request);
   add_export(app, request);
   add_doctor(app, request);

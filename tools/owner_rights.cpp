@@ -28,11 +28,11 @@ bool may_use_all(const std::vector<std::string>& dirs) {
 }
 
 /// With the directory's group alone. Half a change would be worse than none.
-void become(uid_t user, gid_t group) {
+void become(const char* command, uid_t user, gid_t group) {
   const bool is_done = setgroups(1, &group) == 0 && setresgid(group, group, group) == 0 &&
                        setresuid(user, user, user) == 0;
   if (is_done) return;
-  fmt::print(stderr, "aon finalize: cannot become user {}\n", user);
+  fmt::print(stderr, "aon {}: cannot become user {}\n", command, user);
   exit(EXIT_FAILURE);
 }
 
@@ -52,17 +52,17 @@ bool gets_there(uid_t user, gid_t group, const std::vector<std::string>& dirs) {
 
 }  // namespace
 
-void take_owner_rights(const std::vector<std::string>& dirs) {
+void take_owner_rights(const char* command, const std::vector<std::string>& dirs) {
   if (geteuid() != 0) return;
   const UniqueFd fd(open(dirs.front().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   struct stat folder {};
   if (!fd || fstat(fd.get(), &folder) != 0 || folder.st_uid == 0 || is_of_this_user(fd.get()))
     return;
   if (gets_there(folder.st_uid, folder.st_gid, dirs)) {
-    become(folder.st_uid, folder.st_gid);
+    become(command, folder.st_uid, folder.st_gid);
     return;
   }
-  fmt::print(stderr, "aon finalize: user {} does not get to {}: what is made there is root's\n",
+  fmt::print(stderr, "aon {}: user {} does not get to {}: what is made there is root's\n", command,
              folder.st_uid, dirs.front());
 }
 

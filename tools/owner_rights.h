@@ -9,7 +9,8 @@
 namespace aon::tools {
 
 /// Becomes the owner of the first of `dirs` for good. Nothing for others than root, for root's own
-/// directories, and where the owner does not get at all of `dirs`, which is told on stderr.
-void take_owner_rights(const std::vector<std::string>& dirs);
+/// directories, and where the owner does not get at all of `dirs`, which is told on stderr, as
+/// "aon `command`: ...".
+void take_owner_rights(const char* command, const std::vector<std::string>& dirs);
 
 }  // namespace aon::tools

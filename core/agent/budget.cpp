@@ -118,4 +118,10 @@ void Budget::forget(uint32_t process) {
   std::erase_if(changes_, [&](const Step& step) { return step.change.process == process; });
 }
 
+void Budget::forget(uint32_t process, uint32_t site) {
+  std::erase_if(changes_, [&](const Step& step) {
+    return step.change.process == process && step.change.site == site;
+  });
+}
+
 }  // namespace aon::agent

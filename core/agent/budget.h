@@ -86,6 +86,8 @@ class Budget {
   double percent() const noexcept { return average_; }
   /// Forgets a process that has ended.
   void forget(uint32_t process);
+  /// Forgets what it did to one site: somebody else says what its mode is.
+  void forget(uint32_t process, uint32_t site);
 
  private:
   /// A change, and what it saved in percent of the ranks' CPU time.

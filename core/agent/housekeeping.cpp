@@ -49,6 +49,9 @@ double measure_tick_read_ns(clock::TickSource source) {
   return least;
 }
 
+/// Whose word says something else.
+bool is_no_mode(uint32_t site) { return site == kNcclLimitsSite || site == kNcclAskedSite; }
+
 std::string join(const std::vector<std::string>& items) {
   std::string text;
   for (const std::string& item : items) text += (text.empty() ? "" : ",") + item;
@@ -90,6 +93,8 @@ Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, Mod
       crash_watch_(config, inbox),
       topology_file_(config, inbox),
       budget_(config.arguments.options.budget_percent),
+      nccl_levels_(config.job_folder, modes, inbox,
+                   [this](uint32_t process, uint32_t site) { budget_.forget(process, site); }),
       tick_read_ns_(0),
       events_(state, affinity::count_cpus(config.allowed_cpus)) {}
 
@@ -268,6 +273,7 @@ void Housekeeping::take_events() {
 void Housekeeping::second() {
   report_clock();
   topology_file_.write();
+  nccl_levels_.second(tick_source_);
   hold_budget(true);
   report_usage();
   if (stuck_ != nullptr) stuck_->work(tick_source_, monotonic_ns());
@@ -346,7 +352,7 @@ std::vector<SiteLoad> Housekeeping::read_sites(double seconds) {
     if (found == loads_.end()) return;
     for (uint32_t site = 0; site < kMaxSites; ++site) {
       const uint32_t mode = modes[site].load(std::memory_order_relaxed) & ~kModePaused;
-      if (mode == kModeUndefined || mode == kModeFull) continue;
+      if (mode == kModeUndefined || mode == kModeFull || is_no_mode(site)) continue;
       const Load& load = found->second;
       if (site == kNcclProxySite || site == kNcclFixedSite) {
         // Its mode is a level: all that comes of NCCL is its cost.

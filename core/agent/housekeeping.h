@@ -19,6 +19,7 @@
 #include "core/agent/crash_watch.h"
 #include "core/agent/encoder.h"
 #include "core/agent/inbox.h"
+#include "core/agent/nccl_levels.h"
 #include "core/agent/node_host.h"
 #include "core/agent/process_events.h"
 #include "core/agent/server.h"
@@ -101,6 +102,7 @@ class Housekeeping : public ProcessListener {
   CrashWatch crash_watch_;
   TopologyFile topology_file_;
   Budget budget_;
+  NcclLevels nccl_levels_;
   double tick_read_ns_;  ///< what reading the clock costs here
   std::map<uint32_t, Load> loads_;
   std::map<uint32_t, NodeHost::Cost> provider_costs_;  ///< at the last second

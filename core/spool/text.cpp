@@ -47,4 +47,16 @@ std::string clean_text(std::string_view text) {
   return clean;
 }
 
+std::string listed_ranks(const std::vector<uint32_t>& ranks) {
+  std::string text;
+  for (size_t i = 0; i < ranks.size();) {
+    size_t end = i + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    text += (text.empty() ? "" : ",") + std::to_string(ranks[i]);
+    if (end - i > 1) text += "-" + std::to_string(ranks[end - 1]);
+    i = end;
+  }
+  return text;
+}
+
 }  // namespace aon::spool

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace aon::spool {
 
@@ -16,5 +18,8 @@ size_t character_bytes(std::string_view text);
 /// `text` as valid UTF-8 without control characters: each bad byte becomes '?'. Cut at
 /// kMaxTextBytes, at the border of a character.
 std::string clean_text(std::string_view text);
+
+/// "0-3,7" of an ascending list.
+std::string listed_ranks(const std::vector<uint32_t>& ranks);
 
 }  // namespace aon::spool

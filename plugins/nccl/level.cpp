@@ -1,7 +1,5 @@
 #include "nccl/level.h"
 
-#include <aon/nccl.h>
-#include <aon/ring.h>
 #include <string.h>
 
 namespace aon::nccl {
@@ -14,11 +12,6 @@ constexpr int kFirstWithTimer = 4;  ///< version whose channels tell GPU times
 constexpr int kFirstWithFixedChannels = 7;
 
 bool is(const char* text, const char* word) { return strcmp(text, word) == 0; }
-
-/// The lowest that the budget may choose.
-Level lowest_of(int version) {
-  return version >= kFirstWithFixedChannels ? Level::kGpu : Level::kApi;
-}
 
 /// kOff: there is no such level.
 Level named_level(const char* text) {
@@ -60,25 +53,18 @@ int mask_of(Level level, int version) {
   return static_cast<int>(events & events_of(version));
 }
 
-uint32_t site_of(int version) {
-  return version >= kFirstWithFixedChannels ? kNcclFixedSite : kNcclProxySite;
+NcclLimits limits_of(Level launch, int version, uint64_t shared_bytes) {
+  if (version < kFirstWithTimer) return {launch, launch, launch, NcclLimit::kOldNccl};
+  if (shared_bytes < kMinSharedBytes) return {launch, launch, launch, NcclLimit::kSmallShm};
+  if (version < kFirstWithFixedChannels)
+    return {Level::kApi, Level::kStep, launch, NcclLimit::kNone};
+  if (launch < Level::kGpu) return {launch, launch, launch, NcclLimit::kFixedChannels};
+  return {Level::kGpu, Level::kStep, launch, NcclLimit::kFixedChannels};
 }
 
-uint32_t mode_of(Level level, int version) {
-  const Level lowest = lowest_of(version);
-  if (level <= lowest) return kModeCount;
-  const uint32_t steps_up = static_cast<uint32_t>(level) - static_cast<uint32_t>(lowest);
-  return kModeSample + kNcclLowestPeriod / (1u << (steps_up - 1)) - 1;
-}
-
-Level level_of_mode(uint32_t mode, Level wanted, int version) {
-  mode &= ~kModePaused;
-  Level told = lowest_of(version);
-  if (mode == kModeUndefined) told = wanted;
-  for (const Level level : {Level::kGpu, Level::kNet, Level::kStep}) {
-    if (level > told && mode == mode_of(level, version)) told = level;
-  }
-  return told < wanted ? told : wanted;
+Level level_of_mode(uint32_t mode, const NcclLimits& limits) {
+  if ((mode & ~kModePaused) == kModeUndefined) return limits.launch;
+  return limits.clamp(nccl_level_of(mode, limits.keeps_channels()));
 }
 
 }  // namespace aon::nccl

@@ -8,11 +8,15 @@
 /// | step  | and its steps, and the network plugin's   | what it waits for: GPU, peer, network    |
 /// | off   | none                                      |                                          |
 ///
-/// The budget may lower the level while the program runs, by the mode word of kNcclProxySite
-/// (aon/nccl.h), and raise it again. NCCL 2.31 and later does not survive that with the channels of
-/// kernels: there gpu is the lowest.
+/// While the program runs the user may change the level (`aon level`) and the budget lower it, by
+/// the mode word of kNcclProxySite (aon/nccl_level.h). NCCL connects what channels need at the
+/// first operation that asks for them, so a communicator need not have begun with them. NCCL 2.31
+/// and later does not survive that channels are switched: what began at gpu stays there or above,
+/// what began at api stays at api.
 /// Thread: any.   Cost: none.
 #pragma once
+
+#include <aon/nccl_level.h>
 
 #include "nccl/interface.h"
 
@@ -20,7 +24,7 @@ namespace aon::nccl {
 
 constexpr char kLevelVariable[] = "AON_NCCL_LEVEL";
 
-enum class Level : uint32_t { kOff = 0, kApi, kGpu, kNet, kStep };
+using Level = NcclLevel;
 
 /// Less memory for shared files than this, and NCCL itself dies at level gpu (PR #2326).
 constexpr uint64_t kMinSharedBytes = uint64_t{512} << 20;
@@ -35,13 +39,13 @@ struct LevelChoice {
 /// `text`: of the environment, may be null. `shared_bytes`: size of /dev/shm.
 LevelChoice choose_level(const char* text, int version, uint64_t shared_bytes);
 
+/// What a process that begins at `launch`, which is not off, may be given later.
+NcclLimits limits_of(Level launch, int version, uint64_t shared_bytes);
+
 /// The activation mask of a level.
 int mask_of(Level level, int version);
 
-/// Call site whose mode word is the level.
-uint32_t site_of(int version);
-/// The mode word that stands for a level, and the level of a mode word, at most `wanted`.
-uint32_t mode_of(Level level, int version);
-Level level_of_mode(uint32_t mode, Level wanted, int version);
+/// The level of a mode word, within what is possible.
+Level level_of_mode(uint32_t mode, const NcclLimits& limits);
 
 }  // namespace aon::nccl

@@ -164,7 +164,7 @@ void* start_work(Communicator& communicator, const void* parent, Facts facts) {
   if (communicator.version >= 5) {
     facts.flags |= kNcclReplayed;
   } else {
-    heed_budget(*g_state, w);
+    heed_level(*g_state, w);
   }
   return open_operation(communicator, facts, ticks(w), bits, Role::kWork).pointer();
 }
@@ -277,7 +277,7 @@ void* start_group(Communicator& communicator) {
   const uint32_t number = communicator.group_count.fetch_add(1, kRelaxed);
   State& state = *g_state;
   const uint32_t asks = asked_for(communicator);  // as it was until now
-  if (const Writer* w = attached_writer(); w != nullptr) heed_budget(state, w);
+  if (const Writer* w = attached_writer(); w != nullptr) heed_level(state, w);
   const uint32_t place = static_cast<uint32_t>(&communicator - state.communicators);
   void* group =
       Handle{state.process.load(kRelaxed), Role::kGroup, place, asks, 0, number}.pointer();
@@ -292,7 +292,7 @@ bool is_operation(int version, uint64_t type) {
 
 /// Nothing is to be recorded: events are a chained plugin's.
 bool is_off(const State& state) {
-  return state.process.load(kRelaxed) != 0 && state.wanted_level.load(kRelaxed) == Level::kOff;
+  return state.process.load(kRelaxed) != 0 && state.level.load(kRelaxed) == Level::kOff;
 }
 
 /// What no event will come for any more. An operation that is under way does not end with that: in

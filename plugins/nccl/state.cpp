@@ -221,23 +221,45 @@ void fill(State& state, Communicator& communicator, const CommunicatorFacts& fac
   map_counts(communicator);
 }
 
-/// Makes the level a matter of the budget, at the process's first communicator.
+constexpr Site site_called(uint32_t id, const char* name, uint32_t mode) {
+  return {id, name, static_cast<uint8_t>(RegionRole::kFunction),
+          static_cast<uint8_t>(Paradigm::kNccl), mode};
+}
+
+/// Regions of the records that come with level gpu and above, of which the first is also the site
+/// of the level.
+void define_proxy_sites(State& state) {
+  if (state.has_proxy_sites.exchange(true, std::memory_order_relaxed)) return;
+  const uint32_t mode = nccl_mode_of(state.limits.launch, state.limits.keeps_channels());
+  for (const Site& one : {site_called(state.limits.site(), "NCCL proxy", mode),
+                          site_called(kNcclProxySite, "NCCL proxy", kModeFull),
+                          site_called(kNcclStepSite, "NCCL proxy steps", kModeFull)}) {
+    aon_site_first_call(&one);  // the first one of a site counts
+  }
+}
+
+/// The same where the agent has written the level's word already, as if it were defined.
+void define_proxy_sites_late(State& state) {
+  if (state.has_proxy_sites.load(std::memory_order_relaxed)) return;
+  const RegionDefinition region = {kNcclProxySite, RegionRole::kFunction, Paradigm::kNccl, 0};
+  constexpr char kName[] = "NCCL proxy";
+  aon_define(static_cast<uint32_t>(DefinitionType::kRegion), &region, sizeof region, kName,
+             sizeof kName);
+  define_proxy_sites(state);
+}
+
+/// Makes the level a matter of the agent's, at the process's first communicator.
 void begin_level(State& state, Level level, int version, int* mask) {
   state.mask.store(mask, std::memory_order_relaxed);
-  if (state.wanted_level.load(std::memory_order_relaxed) != Level::kOff) return;
-  state.version = version;
-  if (level >= Level::kGpu) {
-    const auto role = static_cast<uint8_t>(RegionRole::kFunction);
-    const auto paradigm = static_cast<uint8_t>(Paradigm::kNccl);
-    const uint32_t site = site_of(version);
-    for (const Site& one : {Site{site, "NCCL proxy", role, paradigm, mode_of(level, version)},
-                            Site{kNcclProxySite, "NCCL proxy", role, paradigm, kModeFull},
-                            Site{kNcclStepSite, "NCCL proxy steps", role, paradigm, kModeFull}}) {
-      aon_site_first_call(&one);  // the first one of a site counts
-    }
+  if (state.level.load(std::memory_order_relaxed) == Level::kOff) {
+    state.version = version;
+    state.limits = limits_of(level, version, shared_bytes());
+    if (level >= Level::kGpu) define_proxy_sites(state);
+    state.level.store(level, std::memory_order_relaxed);
   }
-  state.level.store(level, std::memory_order_relaxed);
-  state.wanted_level.store(level, std::memory_order_relaxed);
+  // At each, for there may have been no room. The agent looks for it.
+  const Site limits = site_called(kNcclLimitsSite, "NCCL level", state.limits.word());
+  aon_site_first_call(&limits);
 }
 
 /// What the ledger is told of the level and of the communicator.
@@ -353,7 +375,7 @@ void* add(const CommunicatorFacts& facts, int* mask) {
     return nullptr;
   }
   begin_level(*state, choice.level, facts.version, mask);
-  fill(*state, *communicator, facts, choice.level >= Level::kGpu);
+  fill(*state, *communicator, facts, state->limits.highest >= Level::kGpu);
   tell_level(choice, facts);
   define_communicator(*state, *communicator, facts);
   const uint32_t generation = communicator->generation.load(std::memory_order_relaxed) + 1;
@@ -371,8 +393,7 @@ void* add(const CommunicatorFacts& facts, int* mask) {
       .pointer();
 }
 
-}  // namespace
-
+/// Changes NCCL's mask from what one level asks for to what another one does.
 void switch_level(State& state, Level level) {
   Level old = state.level.load(std::memory_order_relaxed);
   if (!state.level.compare_exchange_strong(old, level, std::memory_order_relaxed)) return;
@@ -384,6 +405,18 @@ void switch_level(State& state, Level level) {
   // Bits that somebody else has set or cleared meanwhile stay as they are.
   __atomic_fetch_and(mask, ~(was & ~is & ~kept), __ATOMIC_RELAXED);
   __atomic_fetch_or(mask, (is & ~was) | heeded_chained_mask(), __ATOMIC_RELAXED);
+}
+
+}  // namespace
+
+void heed_mode(State& state, uint32_t mode) {
+  const Level level = level_of_mode(mode, state.limits);
+  if (level >= Level::kGpu && state.level.load(std::memory_order_relaxed) < Level::kGpu) {
+    if (raw_ns() - state.base_raw_ns < kLeastRateNs) return;  // the next group heeds it
+    define_proxy_sites_late(state);
+  }
+  state.heeded_mode.store(mode, std::memory_order_relaxed);
+  if (level != state.level.load(std::memory_order_relaxed)) switch_level(state, level);
 }
 
 int own_mask() {

@@ -83,7 +83,7 @@ struct Communicator {
   uint32_t rank_count;               ///< 0: unknown
   int32_t rank;
   int version;
-  bool waits_for_gpu;            ///< unless the level is lowered
+  bool waits_for_gpu;            ///< where the level has channels
   Operation* operations;         ///< kMaxOperations; stays when the communicator goes
   std::atomic<uint32_t>* sends;  ///< by peer; null: unknown size
   std::atomic<uint32_t>* receives;
@@ -162,10 +162,12 @@ struct State {
   std::atomic<uint64_t> foreign;           ///< pieces of proxies' work for other processes (PXN)
   std::atomic<uint64_t> proxies_left_out;  ///< beyond kMaxProxies
   std::atomic<uint64_t> overwritten;       ///< operations told with times of later ones
-  // The level: written under the mutex at init, and by whoever sees that the budget changed it.
-  std::atomic<Level> wanted_level;
-  std::atomic<Level> level;
-  std::atomic<int*> mask;  ///< NCCL's
+  // The level: written under the mutex at init, and by whoever sees that its mode word changed.
+  std::atomic<Level> level;           ///< kOff: nothing is recorded
+  std::atomic<uint32_t> heeded_mode;  ///< the word that it is of
+  std::atomic<bool> has_proxy_sites;  ///< regions of records at gpu and above are defined
+  std::atomic<int*> mask;             ///< NCCL's
+  NcclLimits limits;                  ///< from the first communicator on
   int version;
   int32_t pid;
   uint64_t base_ticks;  ///< a pair of clocks, from the first init on
@@ -207,16 +209,14 @@ struct CommunicatorFacts {
 /// Thread: any.   Signal: no.   Cost: some us; locks, maps memory.
 void* add_communicator(const CommunicatorFacts& facts, int* mask);
 
-/// Heeds what the budget says of the level.
-/// Thread: any.   Cost: two loads; some ns more when it changed.
-void switch_level(State& state, Level level);
-inline void heed_budget(State& state, const Writer* w) {
-  const Level wanted = state.wanted_level.load(std::memory_order_relaxed);
-  if (wanted <= Level::kApi) return;
-  const uint32_t mode = w->modes[site_of(state.version)].load(std::memory_order_relaxed);
-  const Level level = level_of_mode(mode, wanted, state.version);
-  if (AON_UNLIKELY(level != state.level.load(std::memory_order_relaxed)))
-    switch_level(state, level);
+/// Heeds what the agent says of the level, for the budget or the user.
+/// Thread: any.   Cost: two loads; some ns more when it changed, some us when channels are asked
+/// for the first time.
+void heed_mode(State& state, uint32_t mode);
+inline void heed_level(State& state, const Writer* w) {
+  const uint32_t mode = w->modes[state.limits.site()].load(std::memory_order_relaxed);
+  if (AON_UNLIKELY(mode != state.heeded_mode.load(std::memory_order_relaxed)))
+    heed_mode(state, mode);
 }
 
 /// What the level asks for: bits of NCCL's mask.

@@ -1,5 +1,7 @@
 // Regions and metrics of the model: what has the same name and kind in many processes is one.
 
+#include <aon/nccl_level.h>
+
 #include <map>
 #include <set>
 #include <string>
@@ -107,7 +109,9 @@ void build_regions(JobModel* parts) {
     if (group.process == nullptr) continue;
     const std::map<uint32_t, spool::Region> ordered(group.process->regions.begin(),
                                                     group.process->regions.end());
-    for (const auto& [local, region] : ordered) group.region_map[local] = regions.id_of(region);
+    for (const auto& [local, region] : ordered) {
+      if (local != kNcclLimitsSite) group.region_map[local] = regions.id_of(region);
+    }
     for (const auto& [local, metric] : group.process->metrics) {
       group.metric_map[local] = metrics.id_of(metric, metric.definition.node_wide != 0);
     }

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "core/spool/home_node.h"
+#include "core/spool/text.h"
 #include "writers/devices/device_names.h"
 
 namespace aon::writers::hdf5 {
@@ -19,18 +20,6 @@ std::string lower_case(std::string text) {
 }
 
 }  // namespace
-
-std::string listed_ranks(const std::vector<uint32_t>& ranks) {
-  std::string text;
-  for (size_t i = 0; i < ranks.size();) {
-    size_t end = i + 1;
-    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
-    text += (text.empty() ? "" : ",") + std::to_string(ranks[i]);
-    if (end - i > 1) text += "-" + std::to_string(ranks[end - 1]);
-    i = end;
-  }
-  return text;
-}
 
 DeviceFinder::DeviceFinder(const Model& model) : model_(&model), ranks_(model.job->nodes.size()) {
   const spool::HomeNodes homes(*model.job);
@@ -77,7 +66,7 @@ DeviceFacts DeviceFinder::find(uint32_t node, const std::string& folder) {
     });
     if (uses) ranks.push_back(*group->rank);
   }
-  facts.ranks = listed_ranks(ranks);
+  facts.ranks = spool::listed_ranks(ranks);
   return facts;
 }
 

@@ -14,9 +14,6 @@
 
 namespace aon::writers::hdf5 {
 
-/// "0-3,8" of an ascending list.
-std::string listed_ranks(const std::vector<uint32_t>& ranks);
-
 /// What is known of the device that a folder names.
 struct DeviceFacts {
   std::string uuid;  ///< "GPU-5d2c..."

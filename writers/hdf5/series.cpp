@@ -9,6 +9,7 @@
 
 #include "core/base/time.h"
 #include "core/spool/format.h"
+#include "core/spool/text.h"
 #include "writers/devices/device_names.h"
 #include "writers/hdf5/text.h"
 
@@ -27,7 +28,7 @@ std::string listed(const std::vector<const Group*>& ranks) {
   std::vector<uint32_t> numbers(ranks.size());
   std::transform(ranks.begin(), ranks.end(), numbers.begin(),
                  [](const Group* one) { return *one->rank; });
-  return listed_ranks(numbers);
+  return spool::listed_ranks(numbers);
 }
 
 /// "gpu_UUID/FOLDER" by names that HDF5 takes.

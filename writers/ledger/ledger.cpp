@@ -212,7 +212,7 @@ Json budget_json(const LedgerFacts& facts) {
     disk_bytes += node.definition.disk_cap_bytes;
     change_count += node.budget_changes.size();
     for (const auto& [number, process] : node.processes) {
-      change_count += process.budget_changes.size();
+      change_count += ledger::count_mode_changes(process);
     }
   }
   // Without an agent nobody held one.
@@ -224,7 +224,8 @@ Json budget_json(const LedgerFacts& facts) {
           {"disk_bytes", disk_bytes},
           {"disk_used_bytes", facts.disk_used_bytes},
           {"mode_changes", change_count},
-          {"nccl_level_changes", ledger::nccl_level_changes_json(facts)}};
+          {"nccl_level_changes", ledger::nccl_level_changes_json(facts)},
+          {"nccl_levels_asked", ledger::nccl_levels_asked_json(facts)}};
 }
 
 /// Joules of all nodes that told them; null with the reason of a node where none did. A node whose

@@ -223,5 +223,17 @@ TEST(Budget, forgets_a_process_that_ended) {
   EXPECT_TRUE(run(budget, 0.1, 100, sites).empty());
 }
 
+/// The user has given the site another mode: what the budget did to it is no more to be taken back.
+TEST(Budget, forgets_a_site_that_somebody_else_has_set) {
+  Budget budget(1);
+  std::vector<SiteLoad> sites{{0, 2, kModeSample, 60e6}};
+  ASSERT_FALSE(run(budget, 5, 2, sites).empty());
+  const uint32_t lowered = sites[0].mode;
+  budget.forget(0, 2);
+  sites[0].cost_per_second = 0;
+  EXPECT_TRUE(run(budget, 0, 2000, sites).empty());
+  EXPECT_EQ(sites[0].mode, lowered);
+}
+
 }  // namespace
 }  // namespace aon::agent

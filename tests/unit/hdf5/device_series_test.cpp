@@ -61,12 +61,6 @@ TEST(Hdf5GpuUse, says_whose_launches_had_no_room) {
   EXPECT_EQ(left_out_text(devices).rfind("which of 12 CUDA calls launched which work", 0), 0u);
 }
 
-TEST(Hdf5DeviceSeries, lists_ranks) {
-  EXPECT_EQ(listed_ranks({}), "");
-  EXPECT_EQ(listed_ranks({0, 1, 2, 3, 8}), "0-3,8");
-  EXPECT_EQ(listed_ranks({1, 3}), "1,3");
-}
-
 TEST(Hdf5DeviceSeries, says_where_a_device_is_and_who_uses_it) {
   spool::Job job;
   job.nodes.resize(1);

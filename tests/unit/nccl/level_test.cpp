@@ -63,29 +63,56 @@ TEST(NcclLevel, net_and_step_ask_for_what_the_proxy_does) {
 
 /// The words that the agent's budget makes of it, one after the other.
 TEST(NcclLevel, falls_with_the_mode_word_and_rises_with_it) {
-  EXPECT_EQ(mode_of(Level::kStep, 5), static_cast<uint32_t>(kModeSample));
+  const NcclLimits limits = limits_of(Level::kStep, 5, kEnough);
+  EXPECT_EQ(nccl_mode_of(Level::kStep, false), static_cast<uint32_t>(kModeSample));
   for (const Level level : {Level::kApi, Level::kGpu, Level::kNet, Level::kStep})
-    EXPECT_EQ(level_of_mode(mode_of(level, 5), Level::kStep, 5), level);
-  EXPECT_EQ(level_of_mode(kModeSample, Level::kStep, 5), Level::kStep);
-  EXPECT_EQ(level_of_mode(kModeSample + 1, Level::kStep, 5), Level::kNet);
-  EXPECT_EQ(level_of_mode(kModeSample + 3, Level::kStep, 5), Level::kGpu);
-  EXPECT_EQ(level_of_mode(kModeCount, Level::kStep, 5), Level::kApi);
-  EXPECT_EQ(level_of_mode(kModeSample | kModePaused, Level::kStep, 5), Level::kStep);
-  EXPECT_EQ(level_of_mode(kModeUndefined, Level::kNet, 5), Level::kNet);
-  EXPECT_EQ(level_of_mode(kModeSample, Level::kGpu, 5), Level::kGpu);  // no more than was wanted
-  EXPECT_EQ(level_of_mode(kModeOff, Level::kStep, 5), Level::kApi);
-  EXPECT_EQ(site_of(5), kNcclProxySite);
+    EXPECT_EQ(level_of_mode(nccl_mode_of(level, false), limits), level);
+  EXPECT_EQ(level_of_mode(kModeSample, limits), Level::kStep);
+  EXPECT_EQ(level_of_mode(kModeSample + 1, limits), Level::kNet);
+  EXPECT_EQ(level_of_mode(kModeSample + 3, limits), Level::kGpu);
+  EXPECT_EQ(level_of_mode(kModeCount, limits), Level::kApi);
+  EXPECT_EQ(level_of_mode(kModeSample | kModePaused, limits), Level::kStep);
+  EXPECT_EQ(level_of_mode(kModeOff, limits), Level::kApi);
+  EXPECT_EQ(limits.site(), kNcclProxySite);
+}
+
+TEST(NcclLevel, is_that_of_the_launch_before_anybody_says_another) {
+  for (const Level level : {Level::kApi, Level::kGpu, Level::kNet, Level::kStep}) {
+    EXPECT_EQ(level_of_mode(kModeUndefined, limits_of(level, 5, kEnough)), level);
+    EXPECT_EQ(level_of_mode(kModePaused, limits_of(level, 5, kEnough)), level);
+  }
+}
+
+TEST(NcclLevel, rises_above_that_of_the_launch) {
+  const NcclLimits limits = limits_of(Level::kApi, 5, kEnough);
+  EXPECT_EQ(level_of_mode(kModeSample, limits), Level::kStep);
+  EXPECT_EQ(limits.reason, NcclLimit::kNone);
+}
+
+TEST(NcclLevel, stays_where_it_began_without_a_timer_or_room) {
+  EXPECT_EQ(limits_of(Level::kApi, 3, kEnough).reason, NcclLimit::kOldNccl);
+  EXPECT_EQ(limits_of(Level::kApi, 5, uint64_t{64} << 20).reason, NcclLimit::kSmallShm);
+  for (const NcclLimits& limits :
+       {limits_of(Level::kApi, 3, kEnough), limits_of(Level::kApi, 5, uint64_t{64} << 20)})
+    EXPECT_EQ(level_of_mode(kModeSample, limits), Level::kApi);
 }
 
 /// The same words say one level more, so that the last one is gpu.
 TEST(NcclLevel, keeps_the_channels_where_nccl_would_not_survive_without) {
-  EXPECT_EQ(site_of(7), kNcclFixedSite);
-  EXPECT_EQ(mode_of(Level::kStep, 7), static_cast<uint32_t>(kModeSample + 1));
-  EXPECT_EQ(level_of_mode(kModeSample + 1, Level::kStep, 7), Level::kStep);
-  EXPECT_EQ(level_of_mode(kModeSample + 3, Level::kStep, 7), Level::kNet);
-  EXPECT_EQ(level_of_mode(kModeCount, Level::kStep, 7), Level::kGpu);
-  EXPECT_EQ(mode_of(Level::kGpu, 7), static_cast<uint32_t>(kModeCount));
-  EXPECT_EQ(level_of_mode(kModeCount, Level::kApi, 7), Level::kApi);
+  const NcclLimits limits = limits_of(Level::kNet, 7, kEnough);
+  EXPECT_EQ(limits.site(), kNcclFixedSite);
+  EXPECT_EQ(nccl_mode_of(Level::kStep, true), static_cast<uint32_t>(kModeSample + 1));
+  EXPECT_EQ(level_of_mode(kModeSample + 1, limits), Level::kStep);
+  EXPECT_EQ(level_of_mode(kModeSample + 3, limits), Level::kNet);
+  EXPECT_EQ(level_of_mode(kModeCount, limits), Level::kGpu);
+  EXPECT_EQ(nccl_mode_of(Level::kGpu, true), static_cast<uint32_t>(kModeCount));
+}
+
+TEST(NcclLevel, begins_no_channels_where_nccl_would_not_survive_it) {
+  const NcclLimits limits = limits_of(Level::kApi, 7, kEnough);
+  EXPECT_EQ(limits.reason, NcclLimit::kFixedChannels);
+  for (const uint32_t mode : {uint32_t{kModeCount}, uint32_t{kModeSample}, kModeSample + 1u})
+    EXPECT_EQ(level_of_mode(mode, limits), Level::kApi);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ class Command(TestCase):
     def test_help_names_every_command(self):
         process = run(["aon", "--help"])
         self.assert_exit(process)
-        for name in ("info", "finalize", "hang", "avoid", "export", "doctor"):
+        for name in ("info", "finalize", "hang", "level", "avoid", "export", "doctor"):
             self.assertIn(name, process.stdout)
             self.assert_exit(run(["aon", name, "--help"]))
         self.assertNotIn("from-agent", run(["aon", "finalize", "--help"]).stdout)
@@ -57,7 +57,7 @@ class Command(TestCase):
         for words, says in ((["bogus"], "unknown command 'bogus'"), ([], "no command")):
             process = run(["aon", *words])
             self.assert_exit(process, 2)
-            commands = "info, finalize, hang, avoid, export, doctor"
+            commands = "info, finalize, hang, level, avoid, export, doctor"
             self.assertEqual(process.stderr, f"aon: {says}; commands are: {commands}\n")
 
     def test_version(self):
