@@ -41,12 +41,12 @@ uint64_t first_bytes() {
 }  // namespace
 
 void ModeTable::add(uint32_t process, std::atomic<uint32_t>* modes) {
-  const std::lock_guard lock(m_);
+  const MutexLock lock(&m_);
   table_[process] = modes;
 }
 
 void ModeTable::remove(uint32_t process) {
-  const std::lock_guard lock(m_);
+  const MutexLock lock(&m_);
   table_.erase(process);
 }
 

@@ -8,11 +8,12 @@
 /// Cost: one memcpy per record; a pass over idle rings is a few loads per used slot.
 #pragma once
 
+#include <aon/mutex.h>
+
 #include <array>
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -40,13 +41,13 @@ class ModeTable {
   /// Calls `visit(process, modes)` for each, under the lock.
   template <class Visit>
   void for_each(Visit visit) {
-    const std::lock_guard lock(m_);
+    const MutexLock lock(&m_);
     for (const auto& [process, modes] : table_) visit(process, modes);
   }
 
  private:
-  std::mutex m_;
-  std::map<uint32_t, std::atomic<uint32_t>*> table_;  ///< guarded by m_
+  Mutex m_;
+  std::map<uint32_t, std::atomic<uint32_t>*> table_ AON_GUARDED_BY(m_);
 };
 
 struct DrainSettings {

@@ -18,12 +18,12 @@ void EncodeThread::start() {
 }
 
 bool EncodeThread::restore() {
-  std::unique_lock lock(m_);
+  MutexLock lock(&m_);
   // Another agent of this launch may still be finishing in the same folder.
   while (state_->header().has_lease.load(std::memory_order_acquire) ==
          0) {  // pairs with agent:lease
     if (is_stopping_) return false;
-    wake_.wait_for(lock, kLeasePeriod);
+    lock.wait_for(&wake_, kLeasePeriod);
   }
   lock.unlock();
   const Status status = encoder_->restore();
@@ -34,22 +34,22 @@ bool EncodeThread::restore() {
 void EncodeThread::run() {
   if (!restore()) {
     has_failed_.store(true, std::memory_order_release);  // pairs with agent:failed
-    const std::lock_guard lock(m_);
+    const MutexLock lock(&m_);
     done_flushes_ = UINT64_MAX;
     flushed_.notify_all();
     return;
   }
   Clock::time_point next_flush = Clock::now();
   Clock::time_point next_whole = next_flush;
-  std::unique_lock lock(m_);
+  MutexLock lock(&m_);
   for (;;) {
-    if (!is_stopping_ && wanted_flushes_ == done_flushes_) wake_.wait_until(lock, next_flush);
+    if (!is_stopping_ && wanted_flushes_ == done_flushes_) lock.wait_until(&wake_, next_flush);
     const uint64_t wanted = wanted_flushes_;
+    const bool is_asked = wanted != done_flushes_;
     const bool is_last = is_stopping_;
     lock.unlock();
     encoder_->consume();
     const Clock::time_point now = Clock::now();
-    const bool is_asked = wanted != done_flushes_;
     if (now >= next_flush || encoder_->wants_flush() || is_asked || is_last) {
       const bool is_whole = is_asked || now >= next_whole;
       encoder_->flush(is_last    ? FlushExtent::kLast
@@ -66,14 +66,14 @@ void EncodeThread::run() {
 }
 
 void EncodeThread::flush_all() {
-  std::unique_lock lock(m_);
+  MutexLock lock(&m_);
   const uint64_t wanted = ++wanted_flushes_;
   wake_.notify_one();
-  flushed_.wait(lock, [&] { return done_flushes_ >= wanted; });
+  lock.wait(&flushed_, [&]() AON_REQUIRES(m_) { return done_flushes_ >= wanted; });
 }
 
 void EncodeThread::flush_soon() {
-  const std::lock_guard lock(m_);
+  const MutexLock lock(&m_);
   ++wanted_flushes_;
   wake_.notify_one();
 }
@@ -81,7 +81,7 @@ void EncodeThread::flush_soon() {
 void EncodeThread::stop() {
   if (!thread_.joinable()) return;
   {
-    const std::lock_guard lock(m_);
+    const MutexLock lock(&m_);
     is_stopping_ = true;
   }
   wake_.notify_one();

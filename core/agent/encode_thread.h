@@ -3,9 +3,10 @@
 /// Thread: start, flush_all and stop from the drain thread.   Cost: a condition variable.
 #pragma once
 
+#include <aon/mutex.h>
+
 #include <atomic>
 #include <condition_variable>
-#include <mutex>
 #include <thread>
 
 #include "core/agent/encoder.h"
@@ -39,12 +40,12 @@ class EncodeThread {
   State* state_;
   uint64_t flush_ms_;
   std::atomic<bool> has_failed_{false};
-  std::mutex m_;
+  Mutex m_;
   std::condition_variable wake_;
   std::condition_variable flushed_;
-  uint64_t wanted_flushes_ = 0;  ///< guarded by m_
-  uint64_t done_flushes_ = 0;    ///< guarded by m_
-  bool is_stopping_ = false;     ///< guarded by m_
+  uint64_t wanted_flushes_ AON_GUARDED_BY(m_) = 0;
+  uint64_t done_flushes_ AON_GUARDED_BY(m_) = 0;
+  bool is_stopping_ AON_GUARDED_BY(m_) = false;
   std::thread thread_;
 };
 

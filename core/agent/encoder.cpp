@@ -41,14 +41,14 @@ LossDefinition eviction_of(uint32_t process, const StreamKey& stream, const Sequ
 }  // namespace
 
 std::shared_ptr<Activity> ActivityTable::of(uint32_t process) {
-  const std::lock_guard lock(m_);
+  const MutexLock lock(&m_);
   std::shared_ptr<Activity>& entry = table_[process];
   if (!entry) entry = std::make_shared<Activity>();
   return entry;
 }
 
 void ActivityTable::forget(uint32_t process) {
-  const std::lock_guard lock(m_);
+  const MutexLock lock(&m_);
   table_.erase(process);
 }
 

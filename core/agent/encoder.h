@@ -15,6 +15,7 @@
 /// Cost: about 30 ns per record.   Errors: a full disk is counted per stream, and tried again.
 #pragma once
 
+#include <aon/mutex.h>
 #include <errno.h>
 
 #include <atomic>
@@ -42,8 +43,8 @@ class ActivityTable {
   void forget(uint32_t process);
 
  private:
-  std::mutex m_;
-  std::map<uint32_t, std::shared_ptr<Activity>> table_;  ///< guarded by m_
+  Mutex m_;
+  std::map<uint32_t, std::shared_ptr<Activity>> table_ AON_GUARDED_BY(m_);
 };
 
 enum class FlushExtent {

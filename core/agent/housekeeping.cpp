@@ -107,10 +107,10 @@ void Housekeeping::start() {
 }
 
 void Housekeeping::settle() {
-  std::unique_lock lock(m_);
+  MutexLock lock(&m_);
   is_hurried_ = true;
   wake_.notify_one();
-  settled_.wait(lock, [&] {
+  lock.wait(&settled_, [&]() AON_REQUIRES(m_) {
     return events_.is_empty() && left_alone_.empty() && (!refusal_ || is_refusal_told_) &&
            !is_busy_;
   });
@@ -120,7 +120,7 @@ void Housekeeping::settle() {
 void Housekeeping::stop() {
   if (!thread_.joinable()) return;
   {
-    const std::lock_guard lock(m_);
+    const MutexLock lock(&m_);
     is_stopping_ = true;
   }
   wake_.notify_one();
@@ -129,7 +129,7 @@ void Housekeeping::stop() {
 }
 
 void Housekeeping::process_started(uint32_t process, int32_t pid, int32_t rank) {
-  const std::lock_guard lock(m_);
+  const MutexLock lock(&m_);
   // Of a process that an earlier worker followed, those have been accounted; a new one has none.
   const uint64_t counted_calls =
       process_cell(process).counted_calls.load(std::memory_order_relaxed);
@@ -138,25 +138,25 @@ void Housekeeping::process_started(uint32_t process, int32_t pid, int32_t rank) 
 }
 
 void Housekeeping::process_left_init() {
-  const std::lock_guard lock(m_);
+  const MutexLock lock(&m_);
   has_left_init_ = true;
   wake_.notify_one();
 }
 
 void Housekeeping::process_ended(uint32_t process, std::vector<int32_t> tids) {
-  const std::lock_guard lock(m_);
+  const MutexLock lock(&m_);
   events_.put({false, process, 0, 0, 0, std::move(tids)}, monotonic_ns());
   wake_.notify_one();
 }
 
 void Housekeeping::program_left_alone(const std::string& program) {
-  const std::lock_guard lock(m_);
+  const MutexLock lock(&m_);
   left_alone_.push_back(program);
   wake_.notify_one();
 }
 
 void Housekeeping::process_refused(const Error& reason) {
-  const std::lock_guard lock(m_);
+  const MutexLock lock(&m_);
   if (refusal_) return;
   refusal_ = reason;
   wake_.notify_one();
@@ -174,10 +174,10 @@ void Housekeeping::tell_refusal(const Error& reason) {
 
 /// The start of the providers, some 20 ms of CPU time, is not waited for.
 void Housekeeping::let_ranks_start() {
-  std::unique_lock lock(m_);
+  MutexLock lock(&m_);
   const uint64_t end_ns = monotonic_ns() + kStartNs;
   while (!is_stopping_ && !is_hurried_ && events_.are_cpus_wanted() && monotonic_ns() < end_ns)
-    wake_.wait_for(lock, kLookPeriod);
+    lock.wait_for(&wake_, kLookPeriod);
 }
 
 void Housekeeping::run() {
@@ -192,9 +192,9 @@ void Housekeeping::run() {
   const uint64_t started_ns = last_second_ns_;
   if (state_->header().worker_count > 1)  // an earlier worker has reckoned with it
     last_agent_cpu_ns_ = state_->header().keeper_cpu_ns.load(std::memory_order_relaxed);
-  std::unique_lock lock(m_);
+  MutexLock lock(&m_);
   for (;;) {
-    if (!is_stopping_ && !has_left_init_ && !has_work()) wake_.wait_for(lock, until_beat());
+    if (!is_stopping_ && !has_left_init_ && !has_work()) lock.wait_for(&wake_, until_beat());
     const bool is_last = is_stopping_;
     const bool is_after_init = std::exchange(has_left_init_, false);
     is_busy_ = true;
@@ -232,7 +232,6 @@ void Housekeeping::connect_to_service() {
   crash_watch_.use_service(service_.get());
 }
 
-/// m_ is held.
 bool Housekeeping::has_work() const {
   const bool is_hurried = (is_hurried_ || is_stopping_) && !events_.is_empty();
   return is_hurried || events_.is_due(monotonic_ns());
@@ -243,7 +242,7 @@ void Housekeeping::take_events() {
   std::vector<std::string> left_alone;
   std::optional<Error> refusal;
   {
-    const std::lock_guard lock(m_);
+    const MutexLock lock(&m_);
     if (has_work()) events = events_.take();
     left_alone.swap(left_alone_);
     if (!is_refusal_told_) refusal = refusal_;

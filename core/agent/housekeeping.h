@@ -4,12 +4,13 @@
 /// by the drain thread and only queue.   Cost: about 10 us per rank and second.
 #pragma once
 
+#include <aon/mutex.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -69,8 +70,8 @@ class Housekeeping : public ProcessListener {
   void run();
   void tell_refusal(const Error& reason);
   void connect_to_service();
-  bool has_work() const;
-  void take_events();
+  bool has_work() const AON_REQUIRES(m_);
+  void take_events() AON_EXCLUDES(m_);
   void second();
   void report_clock();
   ProcessCell& process_cell(uint32_t process) const;
@@ -110,17 +111,17 @@ class Housekeeping : public ProcessListener {
   uint64_t last_ranks_cpu_ns_ = 0;
   uint64_t last_second_ns_ = 0;
 
-  std::mutex m_;
+  Mutex m_;
   std::condition_variable wake_;
   std::condition_variable settled_;
-  ProcessEvents events_;                 ///< guarded by m_
-  std::vector<std::string> left_alone_;  ///< guarded by m_: programs
-  std::optional<Error> refusal_;         ///< guarded by m_: the first one
-  bool is_refusal_told_ = false;         ///< guarded by m_
-  bool is_busy_ = false;                 ///< guarded by m_: events were taken and are being handled
-  bool has_left_init_ = false;           ///< guarded by m_
-  bool is_hurried_ = false;              ///< guarded by m_: somebody waits for events to be handled
-  bool is_stopping_ = false;             ///< guarded by m_
+  ProcessEvents events_ AON_GUARDED_BY(m_);
+  std::vector<std::string> left_alone_ AON_GUARDED_BY(m_);  ///< programs
+  std::optional<Error> refusal_ AON_GUARDED_BY(m_);         ///< the first one
+  bool is_refusal_told_ AON_GUARDED_BY(m_) = false;
+  bool is_busy_ AON_GUARDED_BY(m_) = false;  ///< events were taken and are being handled
+  bool has_left_init_ AON_GUARDED_BY(m_) = false;
+  bool is_hurried_ AON_GUARDED_BY(m_) = false;  ///< somebody waits for events to be handled
+  bool is_stopping_ AON_GUARDED_BY(m_) = false;
   std::thread thread_;
 };
 

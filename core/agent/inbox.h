@@ -7,12 +7,12 @@
 #pragma once
 
 #include <aon/definition.h>
+#include <aon/mutex.h>
 
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
 #include <map>
-#include <mutex>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -44,7 +44,7 @@ class Inbox {
   void define_counts(const CountsDefinition& counts) {
     std::vector<uint8_t> payload(sizeof(counts));
     std::memcpy(payload.data(), &counts, sizeof(counts));
-    const std::lock_guard lock(m_);
+    const MutexLock lock(&m_);
     const std::tuple key(counts.process, counts.slot, counts.region);
     const auto [found, is_new] = counts_.try_emplace(key, definitions_.size());
     if (!is_new) {
@@ -57,7 +57,7 @@ class Inbox {
   void take(std::vector<InboxDefinition>* definitions, std::map<uint32_t, uint64_t>* refused) {
     definitions->clear();
     refused->clear();
-    const std::lock_guard lock(m_);
+    const MutexLock lock(&m_);
     definitions->swap(definitions_);
     refused->swap(refused_);
     counts_.clear();
@@ -74,11 +74,11 @@ class Inbox {
     }
   }
   void put(InboxDefinition definition) {
-    const std::lock_guard lock(m_);
+    const MutexLock lock(&m_);
     push(std::move(definition));
   }
-  /// Under the lock. False: there is no room.
-  bool push(InboxDefinition definition) {
+  /// False: there is no room.
+  bool push(InboxDefinition definition) AON_REQUIRES(m_) {
     if (definitions_.size() >= kMaxDefinitions) {
       ++refused_[definition.process];
       return false;
@@ -87,11 +87,11 @@ class Inbox {
     return true;
   }
 
-  std::mutex m_;
-  std::vector<InboxDefinition> definitions_;  ///< guarded by m_
-  std::map<uint32_t, uint64_t> refused_;      ///< guarded by m_; by process
-  /// Guarded by m_; where in definitions_ the counts of process, slot and region stand.
-  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, size_t> counts_;
+  Mutex m_;
+  std::vector<InboxDefinition> definitions_ AON_GUARDED_BY(m_);
+  std::map<uint32_t, uint64_t> refused_ AON_GUARDED_BY(m_);  ///< by process
+  /// Where in definitions_ the counts of process, slot and region stand.
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, size_t> counts_ AON_GUARDED_BY(m_);
 };
 
 }  // namespace aon::agent

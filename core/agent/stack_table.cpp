@@ -29,7 +29,7 @@ bool find_ring(char* base, const RingGeometry& geometry, uint32_t slot, ring::St
 }  // namespace
 
 void StackTable::add(uint32_t process, void* base, const RingGeometry& geometry) {
-  const std::lock_guard lock(m_);
+  const MutexLock lock(&m_);
   Entry& entry = entries_[process];
   entry.base = static_cast<char*>(base);
   entry.geometry = geometry;
@@ -42,7 +42,7 @@ void StackTable::add(uint32_t process, void* base, const RingGeometry& geometry)
 }
 
 void StackTable::remove(uint32_t process) {
-  const std::lock_guard lock(m_);
+  const MutexLock lock(&m_);
   const auto found = entries_.find(process);
   if (found == entries_.end()) return;
   Entry& entry = found->second;
@@ -58,7 +58,7 @@ void StackTable::remove(uint32_t process) {
 }
 
 void StackTable::forget(uint32_t process) {
-  const std::lock_guard lock(m_);
+  const MutexLock lock(&m_);
   const auto found = entries_.find(process);
   if (found == entries_.end()) return;
   found->second.is_forgotten = true;
@@ -97,7 +97,7 @@ bool StackTable::take_live(Entry* entry, aon_noted_stack* stack) {
 }
 
 bool StackTable::take(uint32_t process, aon_noted_stack* stack) {
-  const std::lock_guard lock(m_);
+  const MutexLock lock(&m_);
   const auto found = entries_.find(process);
   if (found == entries_.end()) return false;
   Entry& entry = found->second;
@@ -109,7 +109,7 @@ bool StackTable::take(uint32_t process, aon_noted_stack* stack) {
 }
 
 void StackTable::set_rate(uint32_t process, uint32_t rate_hz) {
-  const std::lock_guard lock(m_);
+  const MutexLock lock(&m_);
   const auto found = entries_.find(process);
   if (found == entries_.end() || found->second.base == nullptr) return;
   auto* header = reinterpret_cast<RingHeader*>(found->second.base);

@@ -4,13 +4,13 @@
 /// Cost: a few loads per used slot where no timer runs.
 #pragma once
 
+#include <aon/mutex.h>
 #include <aon/provider.h>
 #include <aon/ring.h>
 
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <vector>
 
 namespace aon::agent {
@@ -38,8 +38,8 @@ class StackTable {
   static bool take_live(Entry* entry, aon_noted_stack* stack);
   static bool take_slot(Entry* entry, uint32_t slot, aon_noted_stack* stack);
 
-  std::mutex m_;
-  std::map<uint32_t, Entry> entries_;  ///< guarded by m_
+  Mutex m_;
+  std::map<uint32_t, Entry> entries_ AON_GUARDED_BY(m_);
 };
 
 }  // namespace aon::agent

@@ -5,12 +5,12 @@
 namespace aon::agent {
 
 void StuckThreads::ask(const StackRequest& request) {
-  const std::lock_guard lock(m_);
+  const MutexLock lock(&m_);
   if (requests_.size() < kMaxStackRequests) requests_.push_back(request);
 }
 
 std::vector<StackRequest> StuckThreads::take_requests() {
-  const std::lock_guard lock(m_);
+  const MutexLock lock(&m_);
   const size_t count = std::min(requests_.size(), kStacksPerSecond);
   const auto end = requests_.begin() + static_cast<std::ptrdiff_t>(count);
   std::vector<StackRequest> taken(requests_.begin(), end);

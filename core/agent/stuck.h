@@ -6,10 +6,10 @@
 /// library that was not seen before. At most kStacksPerSecond; the others wait.
 #pragma once
 
+#include <aon/mutex.h>
 #include <sys/types.h>
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -46,8 +46,8 @@ class StuckThreads {
   Inbox* inbox_;
   StackWalker walker_;  ///< of the housekeeping thread
 
-  std::mutex m_;
-  std::vector<StackRequest> requests_;  ///< guarded by m_
+  Mutex m_;
+  std::vector<StackRequest> requests_ AON_GUARDED_BY(m_);
 };
 
 }  // namespace aon::agent

@@ -5,19 +5,18 @@
 /// Thread: any.   Cost: a mutex.
 #pragma once
 
+#include <aon/mutex.h>
 #include <unistd.h>
-
-#include <mutex>
 
 namespace aon {
 
-inline std::mutex& held_at_no_fork() {
-  static std::mutex mutex;
-  return mutex;
+inline Mutex* held_at_no_fork() {
+  static Mutex mutex;
+  return &mutex;
 }
 
 inline pid_t fork_alone() {
-  const std::lock_guard lock(held_at_no_fork());
+  const MutexLock lock(held_at_no_fork());
   return fork();
 }
 

@@ -1,5 +1,6 @@
 #include "nvml/poller.h"
 
+#include <aon/mutex.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -27,34 +28,34 @@ struct Poller::Shared {
   Gpus gpus;
   std::function<uint64_t()> now_ticks;
 
-  // Guarded by `mutex`.
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool is_found = false;
-  bool is_to_end = false;
-  bool has_ended = false;
-  uint64_t asked = 0;     ///< number of read_now() calls
-  uint64_t answered = 0;  ///< of those, that were read for
-  node::StateText state;
-  std::vector<Round> rounds;
-  size_t waiting = 0;  ///< values in `rounds`
-  uint64_t dropped_count = 0;
-  uint64_t start_ns = steady_ns();
-  uint64_t asked_ns = 0;  ///< when it was asked what is not answered; 0: nothing
-  uint64_t longest_ns = 0;
+  const uint64_t start_ns = steady_ns();
 
-  bool find();
+  Mutex mutex;
+  std::condition_variable changed;
+  bool is_found AON_GUARDED_BY(mutex) = false;
+  bool is_to_end AON_GUARDED_BY(mutex) = false;
+  bool has_ended AON_GUARDED_BY(mutex) = false;
+  uint64_t asked AON_GUARDED_BY(mutex) = 0;     ///< number of read_now() calls
+  uint64_t answered AON_GUARDED_BY(mutex) = 0;  ///< of those, that were read for
+  node::StateText state AON_GUARDED_BY(mutex);
+  std::vector<Round> rounds AON_GUARDED_BY(mutex);
+  size_t waiting AON_GUARDED_BY(mutex) = 0;  ///< values in `rounds`
+  uint64_t dropped_count AON_GUARDED_BY(mutex) = 0;
+  uint64_t asked_ns AON_GUARDED_BY(mutex) = 0;  ///< when it was asked what is open; 0: nothing
+  uint64_t longest_ns AON_GUARDED_BY(mutex) = 0;
+
+  bool find() AON_EXCLUDES(mutex);
   /// Rests until something is due.   False: it is to end.
-  bool rest();
+  bool rest() AON_EXCLUDES(mutex);
   /// False: it is to end, and who gave the clock may be gone.
-  bool read();
-  void end();
+  bool read() AON_EXCLUDES(mutex);
+  void end() AON_EXCLUDES(mutex);
 };
 
 bool Poller::Shared::find() {
   const bool has_gpus = gpus.find();
   if (has_gpus && !read()) return false;  // what is refused is known then
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(&mutex);
   is_found = true;
   if (!has_gpus) state = gpus.state();
   changed.notify_all();
@@ -62,12 +63,12 @@ bool Poller::Shared::find() {
 }
 
 bool Poller::Shared::rest() {
-  std::unique_lock lock(mutex);
+  MutexLock lock(&mutex);
   const uint64_t now_ns = steady_ns();
   const uint64_t due_ns = gpus.next_ns();
   if (due_ns > now_ns) {
-    changed.wait_for(lock, std::chrono::nanoseconds(due_ns - now_ns),
-                     [&] { return is_to_end || asked != answered; });
+    lock.wait_for(&changed, std::chrono::nanoseconds(due_ns - now_ns),
+                  [&]() AON_REQUIRES(mutex) { return is_to_end || asked != answered; });
   }
   return !is_to_end;
 }
@@ -76,7 +77,7 @@ bool Poller::Shared::read() {
   uint64_t asked_before = 0;
   uint64_t begin_ticks = 0;
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(&mutex);
     if (is_to_end && asked == answered) return false;
     begin_ticks = now_ticks();
     asked_before = asked;
@@ -85,7 +86,7 @@ bool Poller::Shared::read() {
   }
   Round round{begin_ticks, gpus.read(steady_ns())};
   const node::StateText state_now = gpus.state();
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(&mutex);
   state = state_now;
   longest_ns = std::max(longest_ns, steady_ns() - asked_ns);
   asked_ns = 0;
@@ -107,7 +108,7 @@ bool Poller::Shared::read() {
 }
 
 void Poller::Shared::end() {
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(&mutex);
   has_ended = true;
   changed.notify_all();
 }
@@ -129,8 +130,11 @@ void* Poller::run(void* argument) {
 }
 
 bool Poller::start() {
-  shared_->state = shared_->gpus.state();
-  if (shared_->state.state == AON_STATE_OFF) return false;
+  {
+    const MutexLock lock(&shared_->mutex);
+    shared_->state = shared_->gpus.state();
+    if (shared_->state.state == AON_STATE_OFF) return false;
+  }
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, kStackBytes);
@@ -140,6 +144,7 @@ bool Poller::start() {
   const int error = pthread_create(&thread, &attributes, run, own.get());
   pthread_attr_destroy(&attributes);
   if (error != 0) {
+    const MutexLock lock(&shared_->mutex);
     shared_->state.add(AON_STATE_OFF, "no thread can be made", "ulimit -u");
     return false;
   }
@@ -151,31 +156,31 @@ bool Poller::start() {
 
 Poller::~Poller() {
   if (!is_running_) return;
-  std::unique_lock lock(shared_->mutex);
+  MutexLock lock(&shared_->mutex);
   shared_->is_to_end = true;
   shared_->changed.notify_all();
-  shared_->changed.wait_for(lock, std::chrono::milliseconds(kEndTimeoutMs),
-                            [&] { return shared_->has_ended; });
+  lock.wait_for(&shared_->changed, std::chrono::milliseconds(kEndTimeoutMs),
+                [&]() AON_REQUIRES(shared_->mutex) { return shared_->has_ended; });
 }
 
 bool Poller::wait_found(uint32_t timeout_ms) {
-  std::unique_lock lock(shared_->mutex);
-  return shared_->changed.wait_for(lock, std::chrono::milliseconds(timeout_ms),
-                                   [&] { return shared_->is_found; });
+  MutexLock lock(&shared_->mutex);
+  return lock.wait_for(&shared_->changed, std::chrono::milliseconds(timeout_ms),
+                       [&]() AON_REQUIRES(shared_->mutex) { return shared_->is_found; });
 }
 
 bool Poller::read_now(uint32_t timeout_ms) {
-  std::unique_lock lock(shared_->mutex);
+  MutexLock lock(&shared_->mutex);
   if (!is_running_ || !shared_->is_found || shared_->has_ended) return false;
   const uint64_t mine = ++shared_->asked;
   shared_->changed.notify_all();
-  return shared_->changed.wait_for(lock, std::chrono::milliseconds(timeout_ms),
-                                   [&] { return shared_->answered >= mine; });
+  return lock.wait_for(&shared_->changed, std::chrono::milliseconds(timeout_ms),
+                       [&]() AON_REQUIRES(shared_->mutex) { return shared_->answered >= mine; });
 }
 
 Taken Poller::take() {
   Taken taken;
-  const std::lock_guard lock(shared_->mutex);
+  const MutexLock lock(&shared_->mutex);
   taken.is_found = shared_->is_found;
   taken.state = shared_->state;
   taken.rounds.swap(shared_->rounds);
@@ -189,7 +194,7 @@ Taken Poller::take() {
 }
 
 std::vector<Gpu> Poller::gpus() {
-  const std::lock_guard lock(shared_->mutex);
+  const MutexLock lock(&shared_->mutex);
   return shared_->is_found ? shared_->gpus.gpus() : std::vector<Gpu>();
 }
 

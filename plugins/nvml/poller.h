@@ -10,10 +10,8 @@
 /// it needs: it ends with the process.   Cost: one thread, 512 KiB of stack.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 

@@ -18,7 +18,7 @@ BeatThread::BeatThread(std::chrono::milliseconds every, std::function<void()> te
     std::unique_lock lock(mutex);
     has_begun->count_down();
     while (!changed.wait_for(lock, stop, every, [&stop] { return stop.stop_requested(); })) {
-      const std::lock_guard no_fork(held_at_no_fork());
+      const MutexLock no_fork(held_at_no_fork());
       try {
         tell();
       } catch (...) {  // no memory: next time
