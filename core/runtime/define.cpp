@@ -12,16 +12,18 @@ namespace {
 constexpr uint32_t kFragmentBytes = kMaxWords * sizeof(uint64_t);
 
 /// Signals are blocked before the lock is taken, so a handler never waits for its own thread.
-class DefinitionLock {
+class AON_SCOPED_CAPABILITY DefinitionLock {
  public:
-  explicit DefinitionLock(Process& p) : mutex_(&p.definition_lock) { pthread_mutex_lock(mutex_); }
-  ~DefinitionLock() { pthread_mutex_unlock(mutex_); }
+  explicit DefinitionLock(Process& p) AON_ACQUIRE(p.definition_lock) : mutex_(&p.definition_lock) {
+    mutex_->lock();
+  }
+  ~DefinitionLock() AON_RELEASE() { mutex_->unlock(); }
   DefinitionLock(const DefinitionLock&) = delete;
   DefinitionLock& operator=(const DefinitionLock&) = delete;
 
  private:
   SignalBlock block_;
-  pthread_mutex_t* mutex_;
+  ProcessMutex* mutex_;
 };
 
 /// Copies bytes [offset, offset + count) of payload and text, seen as one array.
@@ -38,9 +40,9 @@ std::atomic<uint64_t>& refused_definitions(Process& p) {
   return p.writers[kDefinitionSlot].slot->stream[0].refused;
 }
 
-/// Writes the fragments of one definition. The lock is held.
+/// Writes the fragments of one definition.
 bool define_locked(Process& p, uint32_t type, const void* payload, uint32_t payload_bytes,
-                   const char* text, uint32_t text_bytes) {
+                   const char* text, uint32_t text_bytes) AON_REQUIRES(p.definition_lock) {
   if (payload_bytes > kMaxDefinitionBytes) return false;
   const uint32_t room = kMaxDefinitionBytes - payload_bytes;
   const bool is_cut = text_bytes > room;
@@ -71,7 +73,7 @@ struct Deferred {
 
 /// Puts by a definition for which the pool had no room. False: too many wait.
 bool defer(Process& p, uint32_t type, const void* payload, uint32_t payload_bytes, const char* text,
-           uint32_t text_bytes) {
+           uint32_t text_bytes) AON_REQUIRES(p.definition_lock) {
   const uint32_t room = kMaxDefinitionBytes - payload_bytes;
   const bool is_cut = text_bytes > room;
   const Deferred head = {type, payload_bytes + (is_cut ? room : text_bytes)};
@@ -86,7 +88,7 @@ bool defer(Process& p, uint32_t type, const void* payload, uint32_t payload_byte
 }
 
 /// Writes those that wait, in their order, as far as there is room. True: none is left.
-bool define_deferred(Process& p) {
+bool define_deferred(Process& p) AON_REQUIRES(p.definition_lock) {
   uint32_t done = 0;
   uint64_t count = 0;
   while (done < p.deferred_bytes) {
@@ -107,7 +109,7 @@ bool define_deferred(Process& p) {
 /// Writes it, or puts it by and counts it as refused until it is written. False: neither. Later
 /// definitions may build on earlier ones: they keep their order.
 bool define_or_defer(Process& p, uint32_t type, const void* payload, uint32_t payload_bytes,
-                     const char* text, uint32_t text_bytes) {
+                     const char* text, uint32_t text_bytes) AON_REQUIRES(p.definition_lock) {
   if (payload_bytes > kMaxDefinitionBytes) return false;
   if (define_deferred(p) && define_locked(p, type, payload, payload_bytes, text, text_bytes))
     return true;
@@ -116,7 +118,8 @@ bool define_or_defer(Process& p, uint32_t type, const void* payload, uint32_t pa
   return true;
 }
 
-bool define_region(Process& p, uint32_t id, const char* name, uint8_t role, uint8_t paradigm) {
+bool define_region(Process& p, uint32_t id, const char* name, uint8_t role, uint8_t paradigm)
+    AON_REQUIRES(p.definition_lock) {
   const RegionDefinition region = {id, static_cast<RegionRole>(role),
                                    static_cast<Paradigm>(paradigm), 0};
   return define_or_defer(p, static_cast<uint32_t>(DefinitionType::kRegion), &region, sizeof region,
@@ -131,7 +134,8 @@ uint64_t hash_name(const char* name, uint8_t role, uint8_t paradigm) {
 }
 
 /// Where `name` is or would be. The table is never full: see intern_locked().
-InternEntry& find_entry(Process& p, uint64_t hash, const char* name) {
+InternEntry& find_entry(Process& p, uint64_t hash, const char* name)
+    AON_REQUIRES(p.definition_lock) {
   uint32_t at = static_cast<uint32_t>(hash) & (kInternCapacity - 1);
   for (;; at = (at + 1) & (kInternCapacity - 1)) {
     InternEntry& entry = p.intern[at];
@@ -141,14 +145,16 @@ InternEntry& find_entry(Process& p, uint64_t hash, const char* name) {
 }
 
 /// The first dynamic id is the region of all names for which there is no room.
-uint32_t overflow_region(Process& p, uint8_t role, uint8_t paradigm) {
+uint32_t overflow_region(Process& p, uint8_t role, uint8_t paradigm)
+    AON_REQUIRES(p.definition_lock) {
   if (!p.intern_overflowed) {
     p.intern_overflowed = define_region(p, kFirstDynamicRegion, "(more names)", role, paradigm);
   }
   return kFirstDynamicRegion;
 }
 
-uint32_t intern_locked(Process& p, const char* name, uint8_t role, uint8_t paradigm) {
+uint32_t intern_locked(Process& p, const char* name, uint8_t role, uint8_t paradigm)
+    AON_REQUIRES(p.definition_lock) {
   const uint64_t hash = hash_name(name, role, paradigm);
   InternEntry& entry = find_entry(p, hash, name);
   if (entry.id != 0) return entry.id;
@@ -210,8 +216,9 @@ uint32_t aon_site_first_call(const Site* site) noexcept {
 uint32_t aon_intern_region(const char* name, uint8_t role, uint8_t paradigm) noexcept {
   using namespace runtime;
   if (attached_writer() == nullptr) return 0;
-  DefinitionLock lock(*process());
-  return intern_locked(*process(), name, role, paradigm);
+  Process& p = *process();
+  DefinitionLock lock(p);
+  return intern_locked(p, name, role, paradigm);
 }
 
 }  // extern "C"

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <aon/bell.h>
+#include <aon/process_mutex.h>
 #include <aon/ring.h>
 #include <aon/writer.h>
 #include <limits.h>
@@ -71,15 +72,14 @@ struct Process {
   std::atomic<uint32_t> annotators_told;  ///< bits: who annotates is defined as a provider
   uint8_t defined[kMaxAnnotations];       ///< by Annotation::index; atomic, single bytes
 
-  // Guarded by definition_lock; all zero is an open pthread mutex.
-  pthread_mutex_t definition_lock;
-  uint32_t intern_count;
-  uint32_t intern_text_used;
-  bool intern_overflowed;
-  InternEntry intern[kInternCapacity];
-  char intern_text[kInternTextBytes];
-  uint32_t deferred_bytes;
-  char deferred[kDeferredBytes];
+  ProcessMutex definition_lock;
+  uint32_t intern_count AON_GUARDED_BY(definition_lock);
+  uint32_t intern_text_used AON_GUARDED_BY(definition_lock);
+  bool intern_overflowed AON_GUARDED_BY(definition_lock);
+  InternEntry intern[kInternCapacity] AON_GUARDED_BY(definition_lock);
+  char intern_text[kInternTextBytes] AON_GUARDED_BY(definition_lock);
+  uint32_t deferred_bytes AON_GUARDED_BY(definition_lock);
+  char deferred[kDeferredBytes] AON_GUARDED_BY(definition_lock);
 
   CounterPlan counter_plan;
   TimerPlan timer_plan;

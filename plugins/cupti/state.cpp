@@ -1,5 +1,6 @@
 #include "cupti/state.h"
 
+#include <aon/process_mutex.h>
 #include <aon/writer.h>
 #include <inttypes.h>
 #include <linux/futex.h>
@@ -131,17 +132,17 @@ void on_callback(void*, int32_t domain, uint32_t id, const void*) {
 }
 
 void tell(Remark remark, ProviderState state, const char* reason, const char* remedy) {
-  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-  static Remarks remarks;
+  static constinit ProcessMutex mutex;
+  static Remarks remarks AON_GUARDED_BY(mutex);
   char text[2 * Remarks::kMaxText + 16] = "cupti";
   size_t bytes = sizeof "cupti";
   ProviderDefinition provider = {};
-  pthread_mutex_lock(&mutex);
+  mutex.lock();
   remarks.set(remark, state, reason, remedy);
   provider.state = remarks.state();
   bytes += remarks.write_reasons(text + bytes) + 1;
   bytes += remarks.write_remedies(text + bytes) + 1;
-  pthread_mutex_unlock(&mutex);
+  mutex.unlock();
   aon_define(static_cast<uint32_t>(DefinitionType::kProvider), &provider, sizeof provider, text,
              static_cast<uint32_t>(bytes));
 }

@@ -32,11 +32,11 @@ constexpr uint32_t kArenaCount = 64;
 constexpr uint32_t kRest = 1024;  ///< entries are freed before unused ones among them are sought
 constexpr uint64_t kUnseenMark = 0x756e7365656e;  ///< in identities of what was not seen made
 
-SpinLock g_lock;          // around all below and every creation
+SpinLock g_lock;          // around every creation
 SharedHandleMap g_table;  // handle -> Communicator*; read without the lock
-uint32_t g_next_id = kSelfId + 1;
-Communicator* g_arena;
-uint32_t g_arena_left;
+uint32_t g_next_id AON_GUARDED_BY(g_lock) = kSelfId + 1;
+Communicator* g_arena AON_GUARDED_BY(g_lock);
+uint32_t g_arena_left AON_GUARDED_BY(g_lock);
 constinit Communicator g_none{};  // id 0
 
 /// Entries in the order in which they came.
@@ -67,17 +67,17 @@ struct Sources {
     if (rank != abi.proc_null) ranks[count++] = rank;
   }
 };
-Sources g_sources;  // under the lock: too much for a thread's stack
+Sources g_sources AON_GUARDED_BY(g_lock);  // too much for a thread's stack
 
-Queue g_freed;   // a request may still have them
-Queue g_unused;  // nobody has them
-uint32_t g_seek_at = kRest;
+Queue g_freed AON_GUARDED_BY(g_lock);   // a request may still have them
+Queue g_unused AON_GUARDED_BY(g_lock);  // nobody has them
+uint32_t g_seek_at AON_GUARDED_BY(g_lock) = kRest;
 std::atomic<uint64_t> g_ambiguous_count;
 std::atomic<bool> g_has_uncounted;
 
 /// Requests outlive the communicator they were made on. One that is told of just now has left the
 /// requests and may still be read, so the entries rest in a queue.
-void seek_unused() {
+void seek_unused() AON_REQUIRES(g_lock) {
   mark_communicators_in_use();
   for (uint32_t left = g_freed.count; left != 0; --left) {
     Communicator* c = g_freed.pop();
@@ -87,7 +87,7 @@ void seek_unused() {
   g_seek_at = g_freed.count * 2 + kRest;
 }
 
-Communicator* new_communicator() {
+Communicator* new_communicator() AON_REQUIRES(g_lock) {
   if (g_unused.count > kRest / 2) return new (g_unused.pop()) Communicator{};
   if (g_arena_left == 0) {
     g_arena = static_cast<Communicator*>(map_bytes(sizeof(Communicator) * kArenaCount));
@@ -144,7 +144,7 @@ bool is_own_side_first(Handle handle) {
 }
 
 /// Reads what MPI says of `handle` into a new entry. Null: no memory, or MPI refuses.
-Communicator* describe(Handle handle) {
+Communicator* describe(Handle handle) AON_REQUIRES(g_lock) {
   int is_inter = 0;
   int rank = 0;
   int local_size = 0;
@@ -179,7 +179,7 @@ void forget_fortran_communicators() {
 }
 
 /// Gives `c` its id, makes it known, and puts it into the table. MPI is asked about `asked`.
-void publish(Communicator* c, uint32_t parent_id, Handle asked) {
+void publish(Communicator* c, uint32_t parent_id, Handle asked) AON_REQUIRES(g_lock) {
   c->id = g_next_id++;
   forget_fortran_communicators();
   define(*c, parent_id, "");
@@ -225,8 +225,8 @@ void identify(Communicator* c, const Communicator& parent, uint32_t creation, Ha
   if (AON_UNLIKELY(parent.unseen_count != 0)) mark_unseen(c, parent.unseen_count);
 }
 
-/// Defines `handle`, of which only its members are known. The lock is held.
-Communicator* add_unseen(Handle handle) {
+/// Defines `handle`, of which only its members are known.
+Communicator* add_unseen(Handle handle) AON_REQUIRES(g_lock) {
   Communicator* c = describe(handle);
   if (c == nullptr) return nullptr;
   const bool is_inter = c->kind == CommunicatorKind::kInter;

@@ -127,7 +127,7 @@ struct WaitMany::Block {
 
 namespace {
 SpinLock g_blocks_lock;
-void* g_blocks;  // list of WaitMany::Block; guarded by g_blocks_lock
+void* g_blocks AON_GUARDED_BY(g_blocks_lock);  // list of WaitMany::Block
 }  // namespace
 
 void WaitOne::complete(Writer* w, uint64_t now, int result) const noexcept {

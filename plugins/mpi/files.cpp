@@ -16,17 +16,17 @@ namespace {
 constexpr uint32_t kArenaCount = 64;
 constexpr const char* kNative = "native";
 
-SpinLock g_lock;          // around all below
+SpinLock g_lock;
 SharedHandleMap g_table;  // handle -> File*; read without the lock
-uint32_t g_next_id = 1;
-File* g_arena;
-uint32_t g_arena_left;
-File* g_free;             // closed ones
-constinit File g_none{};  // id 0
+uint32_t g_next_id AON_GUARDED_BY(g_lock) = 1;
+File* g_arena AON_GUARDED_BY(g_lock);
+uint32_t g_arena_left AON_GUARDED_BY(g_lock);
+File* g_free AON_GUARDED_BY(g_lock);  // closed ones
+constinit File g_none{};              // id 0
 std::atomic<int64_t> g_live_splits;
 
-/// The lock is held. Null: no memory.
-File* new_file() {
+/// Null: no memory.
+File* new_file() AON_REQUIRES(g_lock) {
   if (g_free != nullptr) {
     File* file = g_free;
     g_free = file->next_free;

@@ -39,20 +39,20 @@ class Group {
 };
 
 SpinLock g_world_lock;
-Handle g_session_world;  // guarded by g_world_lock: other sessions' threads go on
+Handle g_session_world AON_GUARDED_BY(g_world_lock);  // other sessions' threads go on
 
 /// While one lives, the group of the world is not given back. Always a lock: a session has a thread
 /// level of its own.
-class HeldWorld {
+class AON_SCOPED_CAPABILITY HeldWorld {
  public:
-  HeldWorld() { g_world_lock.lock(); }
-  ~HeldWorld() { g_world_lock.unlock(); }
+  HeldWorld() AON_ACQUIRE(g_world_lock) { g_world_lock.lock(); }
+  ~HeldWorld() AON_RELEASE() { g_world_lock.unlock(); }
   HeldWorld(const HeldWorld&) = delete;
   HeldWorld& operator=(const HeldWorld&) = delete;
 };
 
-/// The group that world ranks count in. The caller holds the world.
-Group group_of_world() {
+/// The group that world ranks count in.
+Group group_of_world() AON_REQUIRES(g_world_lock) {
   return g_session_world != 0 ? Group(g_session_world) : Group(abi.comm_world, Side::kOwn);
 }
 

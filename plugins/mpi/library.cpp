@@ -1,10 +1,10 @@
 #include "mpi/library.h"
 
+#include <aon/process_mutex.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <link.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,17 +23,18 @@ Queries queries;
 
 namespace {
 
-pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
+constinit ProcessMutex g_mutex;
 // The first that knows it wins. Open MPI's libmpi_abi.so needs a library with Open MPI's handles.
 constexpr const Backend* kBackends[] = {&kStandardAbi, &kOpenMpi, &kMpich};
 
-bool g_is_detected;            // guarded by g_mutex
+bool g_is_detected AON_GUARDED_BY(g_mutex);
 const Backend* g_backend;      // guarded by g_mutex until g_is_known, then constant
 std::atomic<bool> g_is_known;  // who reads it too early only forwards
 const char* g_soname = "";     // guarded by g_mutex until detection is over, then constant
-LoadedFile g_file;             // guarded by g_mutex: where the PMPI_ functions are
-void* g_library;               // guarded by g_mutex: the same for dlsym()
-void* g_local_library;         // guarded by g_mutex: libmpi that was loaded RTLD_LOCAL
+LoadedFile g_file AON_GUARDED_BY(g_mutex);  // where the PMPI_ functions are
+void* g_library AON_GUARDED_BY(g_mutex);    // the same for dlsym()
+// libmpi that was loaded RTLD_LOCAL. Several threads may find it at once: the same one.
+std::atomic<void*> g_local_library;
 
 // Files that have MPI's C functions (or need one that has: dlsym() looks there as well), and
 // those of its Fortran.
@@ -84,10 +85,12 @@ void* open_loaded(const char* file) {
 /// libmpi among the loaded libraries, or one that needs it: dlsym() looks there as well; null when
 /// there is none.
 void* open_local_library() {
+  void* library = g_local_library.load(std::memory_order_relaxed);
   for (const char* file : kLibraries) {
-    if (g_local_library == nullptr) g_local_library = open_loaded(file);
+    if (library == nullptr) library = open_loaded(file);
   }
-  return g_local_library;
+  if (library != nullptr) g_local_library.store(library, std::memory_order_relaxed);
+  return library;
 }
 
 void* find_locally(const char* name) {
@@ -185,7 +188,7 @@ bool is_stub(const void* address) {
          symbol != nullptr && symbol->st_shndx == SHN_UNDEF;
 }
 
-void* find_in_library(const char* name) {
+void* find_in_library(const char* name) AON_REQUIRES(g_mutex) {
   return has_libdl() ? dlsym(g_library, name) : symbol_since(g_file, name);
 }
 
@@ -195,7 +198,7 @@ bool has_all_queries() {
          queries.group_translate_ranks != nullptr && queries.group_free != nullptr;
 }
 
-void detect_locked() {
+void detect_locked() AON_REQUIRES(g_mutex) {
   if (g_is_detected) return;
   g_is_detected = true;
   const void* init = find_symbol("PMPI_Init");
@@ -224,10 +227,10 @@ void* find_symbol(const char* name) noexcept {
 
 void* resolve_function(uint32_t number) noexcept {
   const int saved_errno = errno;
-  pthread_mutex_lock(&g_mutex);
+  g_mutex.lock();
   void* found = find_next(kFunctionNames[number]);
   if (found != nullptr) detect_locked();
-  pthread_mutex_unlock(&g_mutex);
+  g_mutex.unlock();
   errno = saved_errno;
   // Not kept when missing: a library may still be loaded.
   if (found == nullptr) return reinterpret_cast<void*>(&missing_function);
@@ -246,9 +249,9 @@ void* find_behind(const char* name) noexcept {
 }
 
 void detect_library() noexcept {
-  pthread_mutex_lock(&g_mutex);
+  g_mutex.lock();
   detect_locked();
-  pthread_mutex_unlock(&g_mutex);
+  g_mutex.unlock();
 }
 
 uint32_t functions_in_front(const char** name) noexcept {

@@ -5,6 +5,7 @@
 /// may call MPI, or with the first session, whose threads need not wait for others'.   Signal: no.
 #pragma once
 
+#include <aon/thread_annotations.h>
 #include <sched.h>
 
 #include <atomic>
@@ -18,28 +19,28 @@ extern std::atomic<bool> has_concurrent_threads;  ///< never false again
   return has_concurrent_threads.load(std::memory_order_relaxed);
 }
 
-class SpinLock {
+class AON_CAPABILITY("spinlock") SpinLock {
  public:
-  void lock() {
+  void lock() AON_ACQUIRE() {
     for (int spin_count = 0;
          word_.exchange(1, std::memory_order_acquire) != 0;) {  // pairs with mpi:lock
       if (++spin_count % 64 == 0) sched_yield();
     }
   }
-  void unlock() { word_.store(0, std::memory_order_release); }  // pairs with mpi:lock
+  void unlock() AON_RELEASE() { word_.store(0, std::memory_order_release); }  // pairs with mpi:lock
 
  private:
   std::atomic<uint32_t> word_{0};
 };
 
-/// Holds `lock` while threads are concurrent, else does nothing.
-class Guard {
+/// Holds `lock` while threads are concurrent, else does nothing: for the analysis it always does.
+class AON_SCOPED_CAPABILITY Guard {
  public:
-  explicit Guard(SpinLock* lock)
+  explicit Guard(SpinLock* lock) AON_ACQUIRE(lock)
       : lock_(__builtin_expect(threads_are_concurrent(), false) ? lock : nullptr) {
     if (lock_ != nullptr) lock_->lock();
   }
-  ~Guard() {
+  ~Guard() AON_RELEASE() {
     if (lock_ != nullptr) lock_->unlock();
   }
   Guard(const Guard&) = delete;

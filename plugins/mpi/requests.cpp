@@ -51,7 +51,7 @@ Request* map_requests(Allowance* allowance, uint64_t old_count, uint64_t count) 
 /// Open addressing with linear probing; removal moves the followers up, so nothing is left behind.
 class Table {
  public:
-  Request* find(Handle handle) {
+  Request* find(Handle handle) AON_REQUIRES(lock) {
     if (entries_ == nullptr || handle == 0) return nullptr;  // 0 marks a free entry
     for (uint64_t at = hash_handle(handle);; ++at) {
       Request& entry = entries_[at & mask_];
@@ -61,7 +61,7 @@ class Table {
   }
 
   /// False: it does not fit.
-  bool put(const Request& request) {
+  bool put(const Request& request) AON_REQUIRES(lock) {
     if (request.handle == 0) return true;  // no library has it; nobody can complete it
     if ((count_ + 1) * 2 > capacity() && !grow()) return false;
     Request& entry = slot_of(request.handle);
@@ -75,7 +75,7 @@ class Table {
 
   /// A request whose handle came back before its completion was told: the newest that is not
   /// newer than `newest`. Null: there is none.
-  Request* find_displaced(Handle handle, uint64_t newest) {
+  Request* find_displaced(Handle handle, uint64_t newest) AON_REQUIRES(lock) {
     Request* found = nullptr;
     for (Request& request : displaced_) {
       if (request.handle != handle || request.number == 0 || request.number > newest) continue;
@@ -84,7 +84,7 @@ class Table {
     return found;
   }
 
-  void remove(Request* entry) {
+  void remove(Request* entry) AON_REQUIRES(lock) {
     count_in(entry->handle, ~uint64_t{0});
     uint64_t hole = static_cast<uint64_t>(entry - entries_);
     for (uint64_t at = hole + 1;; ++at) {
@@ -99,7 +99,7 @@ class Table {
   }
 
   /// To an empty one.
-  void move_to(Table* other) {
+  void move_to(Table* other) AON_REQUIRES(lock, other->lock) {
     other->entries_ = std::exchange(entries_, nullptr);
     other->mask_ = std::exchange(mask_, 0);
     other->count_ = std::exchange(count_, 0);
@@ -108,7 +108,7 @@ class Table {
 
   /// Takes all entries out, each of which goes to `put`.
   template <class Put>
-  void empty(const Put& put) {
+  void empty(const Put& put) AON_REQUIRES(lock) {
     Request* old = entries_;
     const uint64_t old_capacity = capacity();
     if (old == nullptr) return;
@@ -122,7 +122,7 @@ class Table {
   }
 
   template <class Visit>
-  void visit(const Visit& visit) {
+  void visit(const Visit& visit) AON_REQUIRES(lock) {
     for (uint64_t i = 0; i < capacity(); ++i) {
       if (entries_[i].handle != 0) visit(entries_[i]);
     }
@@ -131,13 +131,14 @@ class Table {
     }
   }
 
-  bool is_empty() const { return count_ == 0; }
-  bool has_requests_of_c() const { return count_ != fortran_count_; }
+  bool is_empty() const AON_REQUIRES(lock) { return count_ == 0; }
+  /// Only while threads take turns.
+  bool has_requests_of_c() const AON_NO_THREAD_SAFETY_ANALYSIS { return count_ != fortran_count_; }
 
   SpinLock lock;
 
  private:
-  void count_in(Handle handle, uint64_t change) {
+  void count_in(Handle handle, uint64_t change) AON_REQUIRES(lock) {
     count_ += change;
     if ((handle & kOfFortran) != 0) {
       fortran_count_ += change;
@@ -145,16 +146,16 @@ class Table {
       g_has_seen_c.store(true, std::memory_order_relaxed);
     }
   }
-  uint64_t capacity() const { return entries_ != nullptr ? mask_ + 1 : 0; }
+  uint64_t capacity() const AON_REQUIRES(lock) { return entries_ != nullptr ? mask_ + 1 : 0; }
 
-  Request& slot_of(Handle handle) {
+  Request& slot_of(Handle handle) AON_REQUIRES(lock) {
     uint64_t at = hash_handle(handle);
     while (entries_[at & mask_].handle != 0 && entries_[at & mask_].handle != handle) ++at;
     return entries_[at & mask_];
   }
 
   /// Half full is full: probes stay short. False: it may not grow, or there is no memory.
-  bool grow() {
+  bool grow() AON_REQUIRES(lock) {
     Request* old = entries_;
     const uint64_t old_capacity = capacity();
     const uint64_t new_capacity = old_capacity != 0 ? old_capacity * 2 : kFirstCapacity;
@@ -169,12 +170,12 @@ class Table {
     return true;
   }
 
-  Request* entries_ = nullptr;
-  uint64_t mask_ = 0;
-  uint64_t count_ = 0;
-  uint64_t fortran_count_ = 0;  ///< of these
-  uint32_t displaced_count_ = 0;
-  Request displaced_[kDisplaced] = {};
+  Request* entries_ AON_GUARDED_BY(lock) = nullptr;
+  uint64_t mask_ AON_GUARDED_BY(lock) = 0;
+  uint64_t count_ AON_GUARDED_BY(lock) = 0;
+  uint64_t fortran_count_ AON_GUARDED_BY(lock) = 0;  ///< of these
+  uint32_t displaced_count_ AON_GUARDED_BY(lock) = 0;
+  Request displaced_[kDisplaced] AON_GUARDED_BY(lock) = {};
 };
 
 /// The requests of shared handles that one stripe of threads has started. A library may have
@@ -182,13 +183,13 @@ class Table {
 class Stack {
  public:
   /// False: it does not fit.
-  bool push(const Request& request) {
+  bool push(const Request& request) AON_REQUIRES(lock) {
     if (count_ == capacity_ && !grow()) return false;
     entries_[count_++] = request;
     return true;
   }
   /// Takes the newest of `handle`.
-  bool take(Handle handle, Request* out) {
+  bool take(Handle handle, Request* out) AON_REQUIRES(lock) {
     uint64_t at = count_;
     while (at != 0 && entries_[at - 1].handle != handle) --at;
     if (at == 0) return false;
@@ -198,14 +199,14 @@ class Stack {
     return true;
   }
   template <class Visit>
-  void visit(const Visit& visit) {
+  void visit(const Visit& visit) AON_REQUIRES(lock) {
     for (uint64_t i = 0; i < count_; ++i) visit(entries_[i]);
   }
 
   SpinLock lock;
 
  private:
-  bool grow() {
+  bool grow() AON_REQUIRES(lock) {
     const uint64_t new_capacity = capacity_ != 0 ? capacity_ * 2 : kFirstCapacity;
     Request* fresh = map_requests(&g_stack_entries, capacity_, new_capacity);
     if (fresh == nullptr) return false;
@@ -218,9 +219,9 @@ class Stack {
     return true;
   }
 
-  Request* entries_ = nullptr;
-  uint64_t count_ = 0;
-  uint64_t capacity_ = 0;
+  Request* entries_ AON_GUARDED_BY(lock) = nullptr;
+  uint64_t count_ AON_GUARDED_BY(lock) = 0;
+  uint64_t capacity_ AON_GUARDED_BY(lock) = 0;
 };
 
 Table g_tables[kStripes];
@@ -318,6 +319,7 @@ void reckon_with_threads() noexcept {
   if (threads_are_concurrent()) return;
   has_concurrent_threads.store(true, std::memory_order_relaxed);
   Table begun_before;
+  Guard own(&begun_before.lock);
   {
     Guard guard(&g_tables[0].lock);
     g_tables[0].move_to(&begun_before);

@@ -2,8 +2,8 @@
 
 #include <aon/crash.h>
 #include <aon/definition.h>
+#include <aon/process_mutex.h>
 #include <aon/writer.h>
-#include <pthread.h>
 #include <string.h>
 
 #include <atomic>
@@ -26,12 +26,12 @@ enum class Life : uint32_t { kUnknown = 0, kReady = 1, kOver = 2 };
 constexpr int kThreadMultiple = kThreadLevels - 1;
 
 std::atomic<Life> g_life{Life::kUnknown};
-pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
-IdentityDefinition g_identity;  // guarded by g_mutex, constant when ready
-Handle* g_sessions;             // guarded by g_mutex: the live ones; the world is the first one's
-uint32_t g_session_count;       // guarded by g_mutex
-uint32_t g_unlisted_count;      // guarded by g_mutex: live ones beside those
-bool g_session_made_us_ready;   // guarded by g_mutex; false: MPI_Init did
+constinit ProcessMutex g_mutex;
+IdentityDefinition g_identity;               // guarded by g_mutex, constant when ready
+Handle* g_sessions AON_GUARDED_BY(g_mutex);  // the live ones; the world is the first one's
+uint32_t g_session_count AON_GUARDED_BY(g_mutex);
+uint32_t g_unlisted_count AON_GUARDED_BY(g_mutex);     // live ones beside those
+bool g_session_made_us_ready AON_GUARDED_BY(g_mutex);  // false: MPI_Init did
 
 void define_identity(bool is_complete) {
   IdentityDefinition identity = g_identity;
@@ -51,8 +51,8 @@ bool has_seen_beginning() {
   return false;
 }
 
-/// Says who we are, once. The mutex is held.
-void become(int rank, int process_count, int level) {
+/// Says who we are, once.
+void become(int rank, int process_count, int level) AON_REQUIRES(g_mutex) {
   const bool is_first = g_identity.world_size == 0;
   g_identity = IdentityDefinition{rank, static_cast<uint32_t>(process_count), 0,
                                   static_cast<uint32_t>(level)};
@@ -68,8 +68,8 @@ void become(int rank, int process_count, int level) {
   g_life.store(Life::kReady, std::memory_order_release);  // pairs with mpi:life
 }
 
-/// Asks MPI who we are. The mutex is held.
-void become_ready() {
+/// Asks MPI who we are.
+void become_ready() AON_REQUIRES(g_mutex) {
   int rank = 0;
   int process_count = 0;
   int thread_support = abi.thread_levels[0];
@@ -101,8 +101,8 @@ int thread_level_of(Handle session) {
   return 0;
 }
 
-/// Asks a session who we are. The mutex is held.
-void become_ready_by(Handle session) {
+/// Asks a session who we are.
+void become_ready_by(Handle session) AON_REQUIRES(g_mutex) {
   int rank = 0;
   int process_count = 0;
   if (!change_session_world(session, &rank, &process_count)) {
@@ -123,8 +123,8 @@ bool mpi_says_it_runs() {
   return is_initialized != 0 && is_finalized == 0;
 }
 
-/// Puts `session` on the list. The mutex is held.
-void remember_session(Handle session) {
+/// Puts `session` on the list.
+void remember_session(Handle session) AON_REQUIRES(g_mutex) {
   if (g_sessions == nullptr) {
     g_sessions = static_cast<Handle*>(map_bytes(kMaxSessions * sizeof(Handle)));
   }
@@ -136,8 +136,8 @@ void remember_session(Handle session) {
   if (provider_notes.sessions_count++ == 0) tell_provider(false);
 }
 
-/// Takes `session` off the list. True: it was the first. The mutex is held.
-bool forget_session(Handle session) {
+/// Takes `session` off the list. True: it was the first.
+bool forget_session(Handle session) AON_REQUIRES(g_mutex) {
   uint32_t at = 0;
   while (at < g_session_count && g_sessions[at] != session) ++at;
   if (at == g_session_count) {
@@ -148,8 +148,8 @@ bool forget_session(Handle session) {
   return at == 0;
 }
 
-/// The world is that of the first session that lives. False: there is none. The mutex is held.
-bool world_of_first_session() {
+/// The world is that of the first session that lives. False: there is none.
+bool world_of_first_session() AON_REQUIRES(g_mutex) {
   int rank = 0;
   int process_count = 0;
   const Handle first = g_session_count != 0 ? g_sessions[0] : 0;
@@ -158,10 +158,10 @@ bool world_of_first_session() {
 
 bool look_again() {
   if (!library_is_known() || !mpi_says_it_runs()) return false;
-  pthread_mutex_lock(&g_mutex);
+  g_mutex.lock();
   if (g_life.load(std::memory_order_relaxed) == Life::kUnknown) become_ready();
   const bool is_ready = g_life.load(std::memory_order_relaxed) == Life::kReady;
-  pthread_mutex_unlock(&g_mutex);
+  g_mutex.unlock();
   return is_ready;
 }
 
@@ -184,12 +184,12 @@ void mpi_is_initialized() noexcept {
 }
 
 void mpi_is_ending() noexcept {
-  pthread_mutex_lock(&g_mutex);
+  g_mutex.lock();
   g_session_made_us_ready = world_of_first_session();
   if (!g_session_made_us_ready) {
     g_life.store(Life::kOver, std::memory_order_release);  // pairs with mpi:life
   }
-  pthread_mutex_unlock(&g_mutex);
+  g_mutex.unlock();
 }
 
 void requests_overflow() noexcept { tell_provider(false); }
@@ -209,16 +209,16 @@ void mpi_session_has_begun(Handle session) noexcept {
     return;
   }
   mpi_is_usable();
-  pthread_mutex_lock(&g_mutex);
+  g_mutex.lock();
   remember_session(session);
   reckon_with_threads();  // each has a thread level of its own, MPI_Init as well
   if (g_life.load(std::memory_order_relaxed) != Life::kReady) become_ready_by(session);
-  pthread_mutex_unlock(&g_mutex);
+  g_mutex.unlock();
 }
 
 bool mpi_session_is_ending(Handle session) noexcept {
   bool is_end = false;
-  pthread_mutex_lock(&g_mutex);
+  g_mutex.lock();
   const bool was_first = forget_session(session);
   if (g_session_made_us_ready) {
     if (was_first && !world_of_first_session() && !mpi_says_it_runs()) {
@@ -226,7 +226,7 @@ bool mpi_session_is_ending(Handle session) noexcept {
     }
     is_end = g_session_count + g_unlisted_count == 0 && !mpi_says_it_runs();
   }
-  pthread_mutex_unlock(&g_mutex);
+  g_mutex.unlock();
   return is_end;
 }
 

@@ -16,17 +16,17 @@ namespace {
 constexpr uint32_t kArenaCount = 64;
 constexpr uint64_t kGroupMark = uint64_t{1} << 63;  ///< in every key of g_groups: none is 0 or 1
 
-SpinLock g_lock;            // around all below and every change
+SpinLock g_lock;            // around every change
 SharedHandleMap g_windows;  // handle -> Window*; read without the lock
 SharedHandleMap g_groups;   // hash of the members -> id; read without the lock
-uint32_t g_last_window;
-uint32_t g_last_group;
-Window* g_arena;
-uint32_t g_arena_left;
-Window* g_free;
+uint32_t g_last_window AON_GUARDED_BY(g_lock);
+uint32_t g_last_group AON_GUARDED_BY(g_lock);
+Window* g_arena AON_GUARDED_BY(g_lock);
+uint32_t g_arena_left AON_GUARDED_BY(g_lock);
+Window* g_free AON_GUARDED_BY(g_lock);
 constinit Window g_none{};  // id 0
 
-Window* new_window() {
+Window* new_window() AON_REQUIRES(g_lock) {
   if (Window* window = g_free; window != nullptr) {
     g_free = window->next_free;
     return new (window) Window{};
@@ -59,8 +59,8 @@ void add_members(void* data, const int* ranks, int count) {
 
 uint32_t id_of(void* value) { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(value)); }
 
-/// Defines a group that was not seen before; 0 when there is no room. The lock is held.
-uint32_t define_group(uint64_t key, const Members& members) {
+/// Defines a group that was not seen before; 0 when there is no room.
+uint32_t define_group(uint64_t key, const Members& members) AON_REQUIRES(g_lock) {
   const uint32_t id = g_last_group + 1;
   const GroupDefinition definition = {id, members.count};
   if (!aon_define(static_cast<uint32_t>(DefinitionType::kGroup), &definition, sizeof definition,

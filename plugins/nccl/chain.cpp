@@ -1,6 +1,7 @@
 #include "nccl/chain.h"
 
 #include <aon/definition.h>
+#include <aon/process_mutex.h>
 #include <aon/writer.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -48,13 +49,15 @@ struct Contexts {
   bool is_told;  ///< theirs
 };
 
+constinit ProcessMutex g_mutex;
+
 /// Empty in a child of fork(), to which nothing of its parent's is its own.
 struct Tables {
   std::atomic<uint32_t> process;  ///< tag; 0: no init yet
   std::atomic<uint64_t> next_pair;
   std::atomic<uint64_t> too_old;  ///< ends of events whose pair was another's by then
-  uint64_t context_count;         ///< so far; under g_mutex, as the next one
-  uint32_t place_count;           ///< of `contexts`
+  uint64_t context_count AON_GUARDED_BY(g_mutex);  ///< so far
+  uint32_t place_count AON_GUARDED_BY(g_mutex);    ///< of `contexts`
   Contexts contexts[kMaxContexts];
   Pair pairs[kPairs];
 };
@@ -62,14 +65,13 @@ struct Tables {
 // Written before the first event, then constant.
 std::atomic<const ChainedPlugin*> g_plugin;
 Tables* g_tables;
-pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
-bool g_was_tried;  ///< under g_mutex
+bool g_was_tried AON_GUARDED_BY(g_mutex);
 int g_their_mask;  ///< theirs writes it whenever it likes
 std::atomic<int> g_heeded_mask;
 std::atomic<int*> g_mask;  ///< NCCL's
 
 [[gnu::constructor]] void watch_forks() {
-  pthread_atfork(nullptr, nullptr, [] { g_mutex = PTHREAD_MUTEX_INITIALIZER; });
+  pthread_atfork(nullptr, nullptr, [] { g_mutex.begin_child(); });
 }
 
 void tell(const char* reason, const char* remedy) {
@@ -200,7 +202,7 @@ Contexts* contexts_of(const void* context) {
 }
 
 /// A place that no communicator has, or null.
-Contexts* free_contexts() {
+Contexts* free_contexts() AON_REQUIRES(g_mutex) {
   for (uint32_t i = 0; i < g_tables->place_count; ++i) {
     Contexts& place = g_tables->contexts[i];
     if (place.number.load(std::memory_order_acquire) == 0)
@@ -236,7 +238,7 @@ bool has_chain() {
 
 const ChainedPlugin* chained_plugin(int version) {
   const char* name = getenv(kChainVariable);
-  pthread_mutex_lock(&g_mutex);  // of several that come first, all wait for the plugin
+  g_mutex.lock();  // of several that come first, all wait for the plugin
   // Later it would find contexts that are not pairs.
   if (!std::exchange(g_was_tried, true) && name != nullptr && name[0] != '\0') {
     g_plugin.store(load(name, version), std::memory_order_release);  // pairs with nccl:chain
@@ -244,7 +246,7 @@ const ChainedPlugin* chained_plugin(int version) {
   const ChainedPlugin* plugin = g_plugin.load(std::memory_order_relaxed);
   if (plugin != nullptr && g_tables->process.load(std::memory_order_relaxed) == 0)
     g_tables->process.store(make_tag(raw_ns()), std::memory_order_relaxed);
-  pthread_mutex_unlock(&g_mutex);
+  g_mutex.unlock();
   return plugin;
 }
 
@@ -269,7 +271,7 @@ void heed_chained_mask(int* mask) {
 
 void* keep_contexts(void* ours, void* theirs, bool is_told) {
   if (ours == nullptr && !is_told) return nullptr;
-  pthread_mutex_lock(&g_mutex);
+  g_mutex.lock();
   Contexts* kept = free_contexts();
   uint64_t number = 0;
   if (kept != nullptr) {
@@ -280,7 +282,7 @@ void* keep_contexts(void* ours, void* theirs, bool is_told) {
     kept->is_told = is_told;
     kept->number.store(number + 1, std::memory_order_release);  // pairs with nccl:contexts
   }
-  pthread_mutex_unlock(&g_mutex);
+  g_mutex.unlock();
   if (kept != nullptr) return reinterpret_cast<void*>(process_bits() | kContext | number);
   tell("AON_NCCL_CHAIN: communicators beyond 65536 at a time are told nobody",
        "destroy communicators that are not used any more");

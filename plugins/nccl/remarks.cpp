@@ -1,5 +1,6 @@
 #include "nccl/remarks.h"
 
+#include <aon/process_mutex.h>
 #include <aon/writer.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -16,13 +17,14 @@ struct Remark {
   char remedy[kMaxRemedyBytes + 1];
 };
 
-pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
-Remark g_remarks[kTopicCount];  ///< under the mutex, as the next
-pid_t g_told_process;
+constinit ProcessMutex g_mutex;
+Remark g_remarks[kTopicCount] AON_GUARDED_BY(g_mutex);
+pid_t g_told_process AON_GUARDED_BY(g_mutex);
 
 /// A child of fork() knows what its parent knew of files and the environment, and counts anew.
-void begin_child() {
-  g_mutex = PTHREAD_MUTEX_INITIALIZER;
+/// It has one thread.
+void begin_child() AON_NO_THREAD_SAFETY_ANALYSIS {
+  g_mutex.begin_child();
   g_remarks[static_cast<int>(Topic::kLosses)] = {};
 }
 [[gnu::constructor]] void watch_forks() { pthread_atfork(nullptr, nullptr, begin_child); }
@@ -34,8 +36,7 @@ void add(char* text, size_t max_bytes, const char* more) {
   snprintf(text + length, max_bytes + 1 - length, "%s%s", length != 0 ? "; " : "", more);
 }
 
-/// The mutex is held.
-void tell() {
+void tell() AON_REQUIRES(g_mutex) {
   char reason[kMaxReasonBytes + 1] = "";
   char remedy[kMaxRemedyBytes + 1] = "";
   ProviderDefinition provider = {};
@@ -64,7 +65,7 @@ void remark(Topic topic, ProviderState state, const char* reason, const char* re
   timespec end = {};
   clock_gettime(CLOCK_REALTIME, &end);
   end.tv_sec += 1;
-  if (pthread_mutex_timedlock(&g_mutex, &end) != 0) return;
+  if (!g_mutex.lock_until(end)) return;
   Remark& known = g_remarks[static_cast<int>(topic)];
   const bool is_new =
       strcmp(known.reason, said.reason) != 0 || strcmp(known.remedy, said.remedy) != 0;
@@ -73,7 +74,7 @@ void remark(Topic topic, ProviderState state, const char* reason, const char* re
     g_told_process = process;
     tell();
   }
-  pthread_mutex_unlock(&g_mutex);
+  g_mutex.unlock();
 }
 
 }  // namespace aon::nccl

@@ -2,6 +2,7 @@
 
 #include <aon/definition.h>
 #include <aon/nccl.h>
+#include <aon/process_mutex.h>
 #include <aon/writer.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -28,12 +29,12 @@ namespace {
 
 constexpr uint32_t kFirstSlots = 64;
 
-pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
-bool g_gave_up;  ///< nothing is recorded in this process; under the mutex
+constinit ProcessMutex g_mutex;
+bool g_gave_up AON_GUARDED_BY(g_mutex);  ///< nothing is recorded in this process
 
-/// A child of fork() may have inherited the mutex locked by a thread that it does not have.
-void begin_child() {
-  g_mutex = PTHREAD_MUTEX_INITIALIZER;
+/// The one thread of a child of fork().
+void begin_child() AON_NO_THREAD_SAFETY_ANALYSIS {
+  g_mutex.begin_child();
   g_gave_up = false;
 }
 [[gnu::constructor]] void watch_forks() { pthread_atfork(nullptr, nullptr, begin_child); }
@@ -62,8 +63,8 @@ uint32_t make_tag(uint64_t now_ns) {
 
 namespace {
 
-/// The state of this process, made when it is not there. The mutex is held.
-State* begin_state(const Writer* w) {
+/// The state of this process, made when it is not there.
+State* begin_state(const Writer* w) AON_REQUIRES(g_mutex) {
   if (g_state == nullptr) {
     auto* made = static_cast<State*>(map_wiped(sizeof(State)));
     if (made == nullptr) return nullptr;
@@ -341,8 +342,8 @@ void tell_losses(const State& state) {
 }
 
 /// The thread's writer; another thread may just be attaching the process, which takes 20 ms at
-/// most. Null: nothing is recorded. The mutex is held.
-const Writer* wait_for_writer() {
+/// most. Null: nothing is recorded.
+const Writer* wait_for_writer() AON_REQUIRES(g_mutex) {
   const Writer* w = attached_writer();
   for (int attempt = 0; w == nullptr && attempt < 50 && !g_gave_up; ++attempt) {
     const timespec moment = {0, 1'000'000};
@@ -353,8 +354,7 @@ const Writer* wait_for_writer() {
   return w;
 }
 
-/// Under the mutex.
-void* add(const CommunicatorFacts& facts, int* mask) {
+void* add(const CommunicatorFacts& facts, int* mask) AON_REQUIRES(g_mutex) {
   const Writer* w = wait_for_writer();
   if (w == nullptr) return nullptr;
   State* state = begin_state(w);
@@ -426,14 +426,14 @@ int own_mask() {
 }
 
 void* add_communicator(const CommunicatorFacts& facts, int* mask) {
-  pthread_mutex_lock(&g_mutex);
+  g_mutex.lock();
   void* handle = add(facts, mask);
-  pthread_mutex_unlock(&g_mutex);
+  g_mutex.unlock();
   return handle;
 }
 
 void remove_communicator(void* context) {
-  pthread_mutex_lock(&g_mutex);
+  g_mutex.lock();
   Communicator* communicator = communicator_of(context);
   if (communicator != nullptr) {
     communicator->generation.fetch_add(1, std::memory_order_relaxed);
@@ -444,7 +444,7 @@ void remove_communicator(void* context) {
                nullptr, 0);
     tell_losses(*g_state);
   }
-  pthread_mutex_unlock(&g_mutex);
+  g_mutex.unlock();
 }
 
 /// NCCL calls finalize only where the program destroys its communicators.
