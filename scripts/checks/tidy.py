@@ -3,6 +3,7 @@
 
     scripts/checks/tidy.py BUILD FILE...      exit 1 when anything was found
 
+A header is looked at in one of the sources that include it: that of its name, else the first.
 A file without findings is not looked at again, by any clone of this user, until it changes, or
 anything it includes of this tree, its flags or the rules: $XDG_CACHE_HOME/aon-tidy has an empty
 file for each that passed, named by a hash of all that.
@@ -39,12 +40,28 @@ def rules():
     version = subprocess.run([TIDY[0], "--version"], capture_output=True, text=True, check=True)
     files = subprocess.run(["git", "-c", f"safe.directory={ROOT}", "ls-files", "*.clang-tidy"],
                            cwd=ROOT, capture_output=True, text=True, check=True)
-    return version.stdout + "".join((ROOT / name).read_text() for name in files.stdout.split())
+    texts = [(ROOT / name).read_text() for name in files.stdout.split()]
+    return " ".join(TIDY) + version.stdout + "".join(texts)
+
+
+def object_of(entry):
+    return re.search(r" -o (\S+) ", entry["command"]).group(1)
+
+
+def sources_of(wanted, entries, dependencies):
+    """What the build compiles of `wanted` (others have no flags to be read with), by name."""
+    includers = {}
+    for path in sorted(entries):
+        for file in dependencies.get(object_of(entries[path]), []):
+            includers.setdefault(file, path)
+    named = [path.with_suffix(".cpp") if path.suffix == ".h" else path for path in wanted]
+    return sorted({name if name in entries else includers.get(path)
+                   for path, name in zip(wanted, named)} - {None})
 
 
 def key_of(entry, dependencies, common):
     """None where what it includes is not known: it was not compiled yet."""
-    files = dependencies.get(re.search(r" -o (\S+) ", entry["command"]).group(1))
+    files = dependencies.get(object_of(entry))
     if files is None:
         return None
     key = hashlib.sha256(f"{common}\n{entry['command']}".replace(f"{ROOT}/", "").encode())
@@ -68,15 +85,14 @@ def look_at(path, build, key):
 
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
-    wanted = {ROOT / name for name in sys.argv[2:]}
+    wanted = [ROOT / name for name in sys.argv[2:]]
     commands = json.loads((build / "compile_commands.json").read_text())
     entries = {pathlib.Path(entry["file"]): entry for entry in reversed(commands)}
     CACHE.mkdir(parents=True, exist_ok=True)
     dependencies, common = read_dependencies(build), rules()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        # Only what the build compiles: the others have no flags to be read with.
         results = [pool.submit(look_at, path, build, key_of(entries[path], dependencies, common))
-                   for path in sorted(wanted & entries.keys())]
+                   for path in sources_of(wanted, entries, dependencies)]
         findings = [r.result() for r in results if r.result()]
     print("".join(findings), end="")
     print(f"check: tidy: {'findings' if findings else f'ok ({len(results)} files)'}")

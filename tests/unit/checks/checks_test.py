@@ -1,5 +1,7 @@
 """Each check of scripts/checks finds the fault it is for, and is quiet on code that is right."""
 import pathlib
+import re
+import subprocess
 import sys
 import unittest
 
@@ -9,6 +11,7 @@ import ceilings  # noqa: E402
 import layers  # noqa: E402
 import order  # noqa: E402
 import texts  # noqa: E402
+import tidy  # noqa: E402
 from common import Source, blank_comments  # noqa: E402
 
 
@@ -93,6 +96,32 @@ class Ceilings(unittest.TestCase):
 
     def test_a_long_file_is_found(self):
         self.assertTrue(messages(ceilings, "core/a.cpp", "int a;\n" * 501))
+
+
+class Tidy(unittest.TestCase):
+    def test_a_header_is_looked_at_in_one_source(self):
+        entries = {tidy.ROOT / f"{name}.cpp": {"command": f"g++ -o {name}.o -c {name}.cpp"}
+                   for name in ("a", "b", "c")}
+        common, own = tidy.ROOT / "common.h", tidy.ROOT / "c.h"
+        dependencies = {"b.o": [common], "c.o": [common, own]}
+
+        def names(*wanted):
+            wanted = [tidy.ROOT / name for name in wanted]
+            return [path.name for path in tidy.sources_of(wanted, entries, dependencies)]
+
+        self.assertEqual(names("common.h"), ["b.cpp"])
+        self.assertEqual(names("c.h", "c.cpp", "a.cpp"), ["a.cpp", "c.cpp"])
+        self.assertEqual(names("unused.h", "not_built.cpp"), [])
+
+    def test_what_a_lock_guards_is_not_touched_without_it(self):
+        source = pathlib.Path(__file__).with_name("thread_safety.cpp")
+        bad = [number for number, line in enumerate(source.read_text().splitlines(), 1)
+               if line.endswith("  // bad")]
+        done = subprocess.run(
+            [*tidy.TIDY, f"--config-file={tidy.ROOT / '.clang-tidy'}", source, "--", "-std=c++20",
+             f"-I{tidy.ROOT / 'core/include'}"], capture_output=True, text=True, check=False)
+        found = re.findall(r":(\d+):\d+: error: .*clang-diagnostic-thread-safety", done.stdout)
+        self.assertEqual([int(number) for number in found], bad, done.stdout + done.stderr)
 
 
 class Texts(unittest.TestCase):
