@@ -326,10 +326,11 @@ struct StateHeader {
   std::atomic<uint32_t> connection_count;
   /// Worker: CLOCK_MONOTONIC of its last turn; 0 where it makes none (start and end).
   std::atomic<uint64_t> worker_turn_ns;
-  std::atomic<uint64_t> keeper_cpu_ns;  ///< CPU time of the keeper and its Transfer, all told
-  uint32_t worker_count;                ///< workers started so far
-  uint64_t application_cost_ns;         ///< housekeeping thread
-  uint64_t dead_workers_cpu_ns;         ///< keeper
+  std::atomic<uint64_t> worker_turn_ticks;  ///< the same of the last worker that made one
+  std::atomic<uint64_t> keeper_cpu_ns;      ///< CPU time of the keeper and its Transfer, all told
+  uint32_t worker_count;                    ///< workers started so far
+  uint64_t application_cost_ns;             ///< housekeeping thread
+  uint64_t dead_workers_cpu_ns;             ///< keeper
   EarlierAgents earlier;
   RegisteredPid registered[kMaxRegistered];
   Versioned<Progress> progress;

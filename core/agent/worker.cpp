@@ -15,6 +15,7 @@
 #include "core/base/log.h"
 #include "core/cluster/peers.h"
 #include "core/provider/names.h"
+#include "core/spool/agent_gap.h"
 
 namespace aon::agent {
 namespace {
@@ -26,6 +27,7 @@ constexpr int kIdlePeriodMs = 100;
 constexpr uint64_t kIdleAfterNs = 10 * kSecondNs;
 /// After SIGTERM: who sends it to the whole job ends the programs as well, and their ends are seen.
 constexpr uint64_t kTerminationNs = 2 * kSecondNs;
+constexpr uint32_t kMostToldWorkers = 1000;  ///< of one agent, in its definitions
 
 /// Everything of one worker, in the order of construction.
 class Worker {
@@ -37,6 +39,10 @@ class Worker {
   Worker(WorkerInputs inputs, State state, Staging staging);
   void serve();
   void serve_turns();
+  clock::TickSource tick_source() const {
+    return config_.drain.clock_is_tsc ? clock::TickSource::kTsc : clock::TickSource::kMonotonicRaw;
+  }
+  void tell_gap();
   void terminate(uint64_t now_ns);
   void remove_socket_files();
 
@@ -83,12 +89,10 @@ Worker::Worker(WorkerInputs inputs, State state, Staging staging)
       keeper_(std::move(inputs_.keeper_socket)),
       housekeeping_(config_, &state_, &inbox_, &modes_, &activity_, &drainer_, &encoder_, &stacks_,
                     &stuck_),
-      peers_(
-          config_.job_folder, config_.node,
-          config_.drain.clock_is_tsc ? clock::TickSource::kTsc : clock::TickSource::kMonotonicRaw,
-          [this](const ClockPingDefinition& ping, const std::string& peer) {
-            inbox_.define(spool::kNodeProcess, DefinitionType::kClockPing, ping, {peer});
-          }),
+      peers_(config_.job_folder, config_.node, tick_source(),
+             [this](const ClockPingDefinition& ping, const std::string& peer) {
+               inbox_.define(spool::kNodeProcess, DefinitionType::kClockPing, ping, {peer});
+             }),
       bell_(inputs_.bell_fd),
       server_(inputs_.listen_fd, &state_, &drainer_, &keeper_, &housekeeping_,
               !provider::is_wanted(
@@ -97,6 +101,15 @@ Worker::Worker(WorkerInputs inputs, State state, Staging staging)
   drainer_.share_stacks(&stacks_);
   drainer_.use_stuck(&stuck_);
   server_.leave_alone(config_.arguments.avoided);
+}
+
+/// Where this worker follows another one: for how long nobody took anything.
+void Worker::tell_gap() {
+  const StateHeader& header = state_.header();
+  const uint64_t last_ticks = header.worker_turn_ticks.load(std::memory_order_relaxed);
+  if (header.worker_count < 2 || header.worker_count > kMostToldWorkers || last_ticks == 0) return;
+  inbox_.define(spool::kNodeProcess, DefinitionType::kEviction,
+                spool::agent_gap(header.worker_count, last_ticks, clock::now_ticks(tick_source())));
 }
 
 /// One stretch of service: until the launch is over.
@@ -111,6 +124,8 @@ void Worker::serve_turns() {
     if (state_.header().spans_nodes.load(std::memory_order_relaxed) != 0) peers_.start();
     const uint64_t now_ns = monotonic_ns();
     state_.header().worker_turn_ns.store(now_ns, std::memory_order_relaxed);
+    state_.header().worker_turn_ticks.store(clock::now_ticks(tick_source()),
+                                            std::memory_order_relaxed);
     const DrainPass pass = drainer_.drain(now_ns);
     if (pass.bytes != 0) last_bytes_ns = now_ns;
     if (pass.left_init) housekeeping_.process_left_init();
@@ -170,6 +185,7 @@ int Worker::run() {
   housekeeping_.start();
   encode_thread_.start();
   bell_.start();
+  tell_gap();
   bool are_files_removed = false;
   for (;;) {
     serve();

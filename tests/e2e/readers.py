@@ -82,6 +82,33 @@ def otf2_print(test, output):
     test.assertEqual(done.stderr, "")
 
 
+def markers(test, output):
+    """What otf2-marker reads: {category: [(time, duration, scope, text)]}. Of archives without
+    markers it says nothing. otf2-print passes them over, and python3-otf2 3.0.2 cannot read
+    them."""
+    done = run(["otf2-marker", archive(output)])
+    test.assert_exit(done)
+    test.assertEqual(done.stderr, "")
+    found = collections.defaultdict(list)
+    for line in done.stdout.splitlines():
+        if line.startswith("MARKER_DEF"):
+            group, category = re.findall(r'"([^"]*)"', line)
+            test.assertEqual(group, "AON")
+            continue
+        time, duration, scope, text = re.fullmatch(
+            r'MARKER +Time: (\d+), Duration (\d+), Scope: (\S+), Text: "(.*)"', line).groups()
+        found[category].append((int(time), int(duration), scope, text))
+    return found
+
+
+def trace_range(test, output):
+    """First and last time of the archive."""
+    done = run(["otf2-print", "-G", archive(output)])
+    test.assert_exit(done)
+    start, length = re.search(r"Global Offset: (\d+), Length: (\d+)", done.stdout).groups()
+    return int(start), int(start) + int(length)
+
+
 def otf2_structure(test, output):
     """Nesting, time order, message matching: what otf2-print does not check."""
     checker = SOURCE / "tests" / "e2e" / "check_otf2.py"

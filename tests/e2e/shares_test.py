@@ -63,6 +63,7 @@ def contents(output):
         "ledger": document,
         "tables": tables(output / "profile.h5"),
         "archive": printed(output / "traces.otf2"),
+        "markers": run(["otf2-marker", output / "traces.otf2"]).stdout,
         "samples": printed(samples) if samples.exists() else [],
     }
 
@@ -81,6 +82,7 @@ def assert_same(test, whole, shares):
     test.assertGreater(len(whole["archive"]), 100)
     assert_same_lines(test, whole["archive"], shares["archive"])
     assert_same_lines(test, whole["samples"], shares["samples"])
+    test.assertEqual(whole["markers"], shares["markers"])
     test.assertEqual(sorted(whole["tables"]), sorted(shares["tables"]))
     for name, table in whole["tables"].items():
         test.assertEqual(table, shares["tables"][name], name)

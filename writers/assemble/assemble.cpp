@@ -19,6 +19,7 @@
 #include "writers/assemble/event_pass.h"
 #include "writers/assemble/failed_writers.h"
 #include "writers/assemble/fallback.h"
+#include "writers/assemble/job_markers.h"
 #include "writers/assemble/publish.h"
 #include "writers/assemble/shares.h"
 #include "writers/assemble/writer_set.h"
@@ -45,6 +46,7 @@ constexpr uint64_t kFunctionBytes = 192;
 constexpr uint64_t kStepRowBytes = 12;
 constexpr uint64_t kStepShare = 4;      ///< of what is left, one part is for rows of steps
 constexpr uint64_t kArchiveLeast = 32;  ///< of the cap, one part is for the archive in any case
+constexpr uint64_t kMarkerShare = 64;   ///< of the cap, one part at most is for its markers
 constexpr const char* kProgramsProvider = "user";
 using SteadyClock = std::chrono::steady_clock;
 
@@ -125,6 +127,7 @@ class Assembly {
   std::unique_ptr<JobModel> parts_;
   AssembleReport report_;
   uint64_t max_step_rows_ = kMaxStepRows;
+  uint64_t most_markers_ = otf2::kMostMarkers;
   uint64_t device_bytes_ = UINT64_MAX - 1;  ///< for sorting their work
   size_t missing_node_count_ = 0;           ///< whose spool is a link to nothing
 };
@@ -212,8 +215,10 @@ Status Assembly::fit_archive() {
     for (const spool::Node& node : parts_->job.nodes) cap_bytes += node.definition.disk_cap_bytes;
   }
   if (cap_bytes == 0) return {};
+  most_markers_ = std::min(most_markers_, cap_bytes / kMarkerShare / otf2::kMarkerBytes);
   const uint64_t used_bytes = folder_bytes(folder_ / "spool");
-  const uint64_t other_bytes = used_bytes + bytes_beside_events();
+  const uint64_t other_bytes =
+      used_bytes + bytes_beside_events() + most_markers_ * otf2::kMarkerBytes;
   uint64_t room_bytes =
       std::max(cap_bytes > other_bytes ? cap_bytes - other_bytes : 0, cap_bytes / kArchiveLeast);
   // Steps are few or, where each call is one, as many as records.
@@ -319,6 +324,7 @@ WriterPlan Assembly::writer_plan() const {
   plan.has_devices = has_devices();
   plan.device_bytes = device_bytes_;
   plan.max_step_rows = max_step_rows_;
+  plan.most_markers = most_markers_;
   return plan;
 }
 
@@ -353,6 +359,7 @@ Status Assembly::pass_in_shares(const fs::path& staging, Passed* passed) {
   if (!plan) return pass_alone(staging, passed);
   options.staging = staging;
   options.beat = beat_;
+  passed->collectors.markers.known = job_markers(*parts_, most_markers_, options_.is_snapshot);
   Status status = combine_shares(parts_.get(), *plan, options, passed);
   if (status) return status;
   const std::string why = "assembled by one process, not in shares: " + status.error().message;
@@ -395,6 +402,7 @@ Status Assembly::pass_alone(const fs::path& staging, Passed* passed) {
     Status status = analyse_waits(staging, &steps, passed);
     if (!status) return status;
   }
+  passed->collectors.markers.known = job_markers(*parts_, most_markers_, options_.is_snapshot);
   passed->writers =
       make_writers(staging, plan, passed->waits.get(), std::move(steps), &passed->collectors);
   EventPass pass(*parts_, passed->writers, beat_, plan.device_bytes);
@@ -458,6 +466,8 @@ Status Assembly::write_the_ledger(const fs::path& staging, const Passed& passed)
   facts.warnings = report_.warnings;
   facts.left_out = collectors.notes.left_out;
   facts.left_out_metrics = left_out_metrics(passed);
+  facts.marker_count = collectors.markers.written_count;
+  facts.left_out_markers = collectors.markers.left_out_counts;
   facts.waits = passed.waits ? passed.waits->summary() : nullptr;
   facts.functions = collectors.findings->functions();
   facts.steps = collectors.steps->summary();

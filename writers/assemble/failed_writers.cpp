@@ -25,7 +25,8 @@ void remove_failed(const fs::path& staging, const WriterSlot& slot) {
     remove_with_room(staging / "samples");
     return;
   }
-  for (const char* name : {"traces", "traces.def", "traces.otf2"}) remove_with_room(staging / name);
+  for (const char* name : {"traces", "traces.def", "traces.marker", "traces.otf2"})
+    remove_with_room(staging / name);
 }
 
 /// Libraries do not say why they could not write.

@@ -22,8 +22,9 @@ constexpr const char* kPrefix = ".assemble-";
 /// Above this the whole file system is synced at once: a sync costs about 10 ms per file.
 constexpr size_t kMostSyncedFiles = 64;
 /// In the order in which they appear; the older result goes in the opposite one.
-constexpr std::array<const char*, 7> kEntries = {"traces", "traces.def", "samples", "traces.otf2",
-                                                 "series", "profile.h5", "aon.json"};
+constexpr std::array<const char*, 8> kEntries = {"traces",     "traces.def",  "traces.marker",
+                                                 "samples",    "traces.otf2", "series",
+                                                 "profile.h5", "aon.json"};
 
 Result<UniqueFd> open_entry(const fs::path& path, bool is_folder) {
   return open_file(path.string(), O_RDONLY | O_NOFOLLOW | (is_folder ? O_DIRECTORY : 0));

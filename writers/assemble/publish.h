@@ -1,8 +1,8 @@
 /// The hidden folder in which a result is made, and its way into the job directory.
 ///
-///     DIR/.assemble-PID/{traces.otf2, traces.def, traces/, profile.h5, aon.json}   made, synced
-///     DIR/.assemble-PID/old/...                                                    the older
-///     result
+///     DIR/.assemble-PID/{traces.otf2, traces.def, traces.marker, traces/, profile.h5, aon.json}
+///                                                                                   made, synced
+///     DIR/.assemble-PID/old/...                                                  the older result
 ///
 /// Owner: assemble(), under the lease.   Thread: one.
 #pragma once

@@ -14,10 +14,10 @@ namespace {
 namespace fs = std::filesystem;
 
 /// All but the one of profile.h5. The steps come first: others look at them while events pass.
-/// `lacks`: of the archive; null in a share, which does not finish it.
+/// In a share, which does not finish it, nothing is known of the archive.
 std::vector<WriterSlot> make_common(const fs::path& folder, const WriterPlan& plan,
                                     WaitAnalysis* waits, StepPlan steps, Collectors* collectors,
-                                    std::vector<std::string>* lacks) {
+                                    bool is_share) {
   std::vector<WriterSlot> writers;
   auto meter = make_step_meter(std::move(steps), waits, plan.max_step_rows);
   collectors->steps = meter.get();
@@ -58,7 +58,9 @@ std::vector<WriterSlot> make_common(const fs::path& folder, const WriterPlan& pl
     if (late != nullptr) late->keep_waits();
     writers.push_back(
         {kArchiveName,
-         make_otf2_writer(folder, told, plan.nccl_as_mpi, late, lacks, plan.has_room_for_counters),
+         make_otf2_writer(folder, told, plan.nccl_as_mpi, late,
+                          is_share ? nullptr : &collectors->lacks, plan.has_room_for_counters,
+                          {plan.most_markers, is_share ? nullptr : &collectors->markers}),
          {}});
     writers.push_back({kSamplesName, make_samples_writer(folder), {}});
   }
@@ -71,7 +73,7 @@ std::vector<WriterSlot> make_common(const fs::path& folder, const WriterPlan& pl
 std::vector<WriterSlot> make_writers(const fs::path& folder, const WriterPlan& plan,
                                      WaitAnalysis* waits, StepPlan steps, Collectors* collectors) {
   std::vector<WriterSlot> writers =
-      make_common(folder, plan, waits, std::move(steps), collectors, &collectors->lacks);
+      make_common(folder, plan, waits, std::move(steps), collectors, /*is_share=*/false);
   if (!plan.writes_hdf5) return writers;
   ProfileListener listener = [sink = collectors->findings](
                                  const Group& group, const Location* location,
@@ -91,7 +93,7 @@ std::vector<WriterSlot> make_share_writers(const fs::path& folder, const std::st
                                            StepPlan steps) {
   Collectors collectors;
   std::vector<WriterSlot> writers =
-      make_common(folder, plan, waits, std::move(steps), &collectors, nullptr);
+      make_common(folder, plan, waits, std::move(steps), &collectors, /*is_share=*/true);
   if (plan.writes_hdf5) {
     const std::string file = "series/" + name + ".h5";
     writers.push_back({kProfileName, make_hdf5_share(folder / file, file, collectors.devices), {}});

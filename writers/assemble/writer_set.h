@@ -14,6 +14,7 @@
 #include "writers/ledger/findings.h"
 #include "writers/ledger/totals.h"
 #include "writers/nccl/lateness.h"
+#include "writers/otf2/markers.h"
 #include "writers/steps/steps.h"
 #include "writers/waits/waits.h"
 
@@ -35,6 +36,7 @@ struct WriterPlan {
   bool has_devices = false;
   uint64_t device_bytes = UINT64_MAX - 1;  ///< to sort their work
   uint64_t max_step_rows = kMaxStepRows;
+  uint64_t most_markers = otf2::kMostMarkers;
 };
 
 /// What only the ledger needs of the events.
@@ -47,6 +49,7 @@ struct Collectors {
   nccl::LatenessAnalysis* lateness = nullptr;  ///< of operations of NCCL
   ProfileNotes notes;                          ///< of profile.h5
   std::vector<std::string> lacks;              ///< of the archive, a line each
+  otf2::JobMarkers markers;                    ///< of the archive; `known` is filled by assemble()
 };
 
 /// The writers of a whole job, in `folder`. `waits` (null: not analysed) outlives them.

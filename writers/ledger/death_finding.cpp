@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <string.h>
 
 #include <algorithm>
 #include <optional>
+
+#include "core/base/signal_text.h"
 
 namespace aon::writers {
 namespace {
@@ -38,8 +39,7 @@ std::string how(const ProcessExitDefinition& exit, bool has_mpi) {
   if (exit.signal == 0)
     return fmt::format("with exit code {}{}", exit.exit_code,
                        has_mpi ? " and without MPI_Finalize" : "");
-  const char* name = exit.signal < NSIG ? sigdescr_np(exit.signal) : nullptr;
-  return fmt::format("by signal {} ({})", exit.signal, name != nullptr ? name : "unknown");
+  return "by " + signal_text(exit.signal);
 }
 
 bool has_mpi(const Model& model) {

@@ -41,17 +41,6 @@ bool has_seen_end(const Group& group) {
          process->exit->signal != 0;
 }
 
-/// Why a process is incomplete: its end was not seen, it was killed, or, as a rank, it did not come
-/// to MPI_Finalize. Empty: it is complete.
-std::string why_incomplete(const Group& group) {
-  if (group.process == nullptr) return "nothing was recorded";
-  const spool::Process& process = *group.process;
-  if (!has_seen_end(group)) return "its end was not seen";
-  if (process.exit->signal != 0) return "killed by signal " + std::to_string(process.exit->signal);
-  const bool is_unfinished = process.identity && process.identity->complete == 0;
-  return group.rank && is_unfinished ? "MPI_Finalize was not reached" : "";
-}
-
 /// The incomplete ranks and processes of a job, and a sentence about the first of them.
 class Incomplete {
  public:
@@ -319,10 +308,21 @@ Json assembly_json(const LedgerFacts& facts) {
           {"shares_replaced", facts.replaced_count},
           {"left_out_of_tables", facts.left_out},
           {"metrics_left_out", facts.left_out_metrics},
+          {"markers", facts.marker_count},
+          {"markers_left_out", facts.left_out_markers},
           {"warnings", facts.warnings}};
 }
 
 }  // namespace
+
+std::string why_incomplete(const Group& group) {
+  if (group.process == nullptr) return "nothing was recorded";
+  const spool::Process& process = *group.process;
+  if (!has_seen_end(group)) return "its end was not seen";
+  if (process.exit->signal != 0) return "killed by signal " + std::to_string(process.exit->signal);
+  const bool is_unfinished = process.identity && process.identity->complete == 0;
+  return group.rank && is_unfinished ? "MPI_Finalize was not reached" : "";
+}
 
 Status write_ledger(const std::filesystem::path& path, const LedgerFacts& facts) {
   Json ledger;

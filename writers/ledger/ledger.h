@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,6 +36,8 @@ struct LedgerFacts {
   std::vector<std::string> warnings;  ///< of the assembly: writers that failed, what was left out
   std::vector<std::string> left_out;  ///< of tables, for they would be too large
   std::vector<std::string> left_out_metrics;         ///< of the archive, for want of locations
+  uint64_t marker_count = 0;                         ///< in the archive
+  std::map<std::string, uint64_t> left_out_markers;  ///< by category, beyond what is kept of each
   const WaitSummary* waits = nullptr;                ///< null: not analysed
   std::span<const ledger::FunctionCount> functions;  ///< that samples hit, most first
   const MetricTotals* totals = nullptr;              ///< null: not known
@@ -51,5 +54,9 @@ struct LedgerFacts {
 
 /// Writes the ledger to `path` (0600).   Errors: kIo.
 Status write_ledger(const std::filesystem::path& path, const LedgerFacts& facts);
+
+/// Why a process is incomplete: its end was not seen, it was killed, or, as a rank, it did not come
+/// to MPI_Finalize. Empty: it is complete.
+std::string why_incomplete(const Group& group);
 
 }  // namespace aon::writers

@@ -5,10 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/time.h"
 #include "core/spool/nccl_levels.h"
 #include "core/spool/text.h"
-
-#include "core/base/time.h"
 
 namespace aon::writers::ledger {
 namespace {
@@ -39,8 +38,6 @@ Json happening_json(const Happening& what, WhoAndWhen who) {
           {"ranks", spool::listed_ranks(who.ranks)},
           {"processes", who.process_count}};
 }
-
-}  // namespace
 
 Json nccl_level_changes_json(const LedgerFacts& facts) {
   Json changes = Json::array();

@@ -96,6 +96,9 @@ class GlobalDefinitions {
 
   Status write(const std::vector<WrittenLocation>& locations, const TimeRange& range);
 
+  /// Behind write(), of a node by its index in Job::nodes.
+  uint32_t tree_node(uint32_t node) const { return tree_nodes_[node]; }
+
  private:
   void write_clock(const TimeRange& range);
   void write_paradigms();

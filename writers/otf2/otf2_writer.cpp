@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -15,10 +14,13 @@
 #include "writers/otf2/device_windows.h"
 #include "writers/otf2/events.h"
 #include "writers/otf2/guard.h"
+#include "writers/otf2/marker_file.h"
+#include "writers/otf2/markers.h"
 #include "writers/otf2/nccl_events.h"
 #include "writers/otf2/nccl_timelines.h"
 #include "writers/otf2/nccl_waits.h"
 #include "writers/otf2/window.h"
+#include "writers/otf2/written.h"
 
 namespace aon::writers {
 namespace {
@@ -30,13 +32,16 @@ constexpr uint64_t kTextBytes = 65536;  ///< of the longest name or binding
 class Otf2Writer final : public Writer {
  public:
   Otf2Writer(std::filesystem::path folder, WaitAnalysis* waits, bool nccl_as_mpi,
-             nccl::LatenessAnalysis* lateness, std::vector<std::string>* lacks, bool has_counters)
+             nccl::LatenessAnalysis* lateness, std::vector<std::string>* lacks, bool has_counters,
+             const MarkerPlan& plan)
       : folder_(std::move(folder)),
         waits_(waits),
         nccl_as_mpi_(nccl_as_mpi),
         has_counters_(has_counters),
         nccl_waits_(lateness),
-        lacks_(lacks) {}
+        lacks_(lacks),
+        markers_(plan.most),
+        job_markers_(plan.job) {}
 
   Status begin(const Model& model) override;
   Status begin_location(const Location& location) override;
@@ -47,8 +52,6 @@ class Otf2Writer final : public Writer {
   Status load(StateIn* in) override;
 
  private:
-  void save_written(const otf2::WrittenLocation& written, StateOut* out) const;
-  Status load_written(StateIn* in);
   Status open_file();
   Status take_device_series(std::span<const Event>* events);
   Status write_timeline(std::span<const Event> events);
@@ -64,6 +67,7 @@ class Otf2Writer final : public Writer {
   double clock_error_ns(uint32_t node) const;
   Status write_local_files();
   Status write_properties(const Outcome& outcome);
+  Status write_markers(const otf2::GlobalDefinitions& definitions);
   void tell_lacks() const;
   bool must_exist() const;
 
@@ -89,7 +93,10 @@ class Otf2Writer final : public Writer {
   std::string waiting_failure_;  ///< why some of it is missing; "": all was read
   otf2::NcclWaits nccl_waits_;
   std::vector<std::string>* lacks_;
-  bool is_combined_ = false;  ///< the event files are those of shares
+  otf2::Markers markers_;
+  std::optional<otf2::EventMarkers> event_markers_;  ///< from begin() on
+  otf2::JobMarkers* job_markers_;                    ///< null: nothing is known but events
+  bool is_combined_ = false;                         ///< the event files are those of shares
   otf2::TimeRange range_{std::numeric_limits<uint64_t>::max(), 0};
 };
 
@@ -111,6 +118,7 @@ Status Otf2Writer::begin(const Model& model) {
   timelines_.emplace(model, nccl_as_mpi_);
   nccl_encoder_.emplace(model, *timelines_);
   device_series_.begin(model);
+  event_markers_.emplace(model, &markers_);
   const uint64_t members =
       std::max({model.groups.size() + model.locations.size(), model.regions.size(),
                 timelines_->member_count(), longest_mapping(model)});
@@ -125,6 +133,7 @@ Status Otf2Writer::begin_location(const Location& location) {
   file_ = nullptr;
   counter_file_ = nullptr;
   window_.begin_location(model_->archive_start_ns);
+  event_markers_->begin_location(location);
   return {};
 }
 
@@ -264,9 +273,11 @@ Status Otf2Writer::take_device_series(std::span<const Event>* events) {
 }
 
 Status Otf2Writer::events(std::span<const Event> all_events) {
+  if (location_ == nullptr) event_markers_->add(all_events);
   if (location_ == nullptr) return {};
   std::span<const Event> events = window_.filter(all_events);
   if (events.empty()) return {};
+  event_markers_->add(events);
   range_.start_ns = std::min(range_.start_ns, events.front().time_ns);
   range_.end_ns = std::max(range_.end_ns, events.back().time_ns);
   if (const Event& last = events.back(); last.kind == EventKind::kDeviceGap)
@@ -364,61 +375,15 @@ Status Otf2Writer::write_properties(const Outcome& outcome) {
                "set a property");
 }
 
-/// A location of the model by its index, one that was added beside it with all its fields.
-void Otf2Writer::save_written(const otf2::WrittenLocation& written, StateOut* out) const {
-  const std::vector<Location>& locations = model_->locations;
-  const Location& one = *written.location;
-  const bool is_of_model = std::less_equal<>()(locations.data(), &one) &&
-                           std::less<>()(&one, locations.data() + locations.size());
-  out->put(written.event_count);
-  out->put(is_of_model);
-  if (is_of_model) {
-    out->put(static_cast<uint32_t>(&one - locations.data()));
-    return;
-  }
-  out->put(one.id);
-  out->put(one.group);
-  out->put(one.type);
-  out->put(one.name);
-  out->put(one.process);
-  out->put(one.slot);
-  out->put(one.device_stream);
-  out->put(one.device);
-}
-
-Status Otf2Writer::load_written(StateIn* in) {
-  uint64_t event_count = 0;
-  bool is_of_model = false;
-  uint32_t index = 0;
-  if (!in->get(&event_count) || !in->get(&is_of_model)) return in->status();
-  if (is_of_model) {
-    if (!in->get(&index)) return in->status();
-    if (index >= model_->locations.size())
-      return Error{Code::kDamaged, "OTF2 archive: a share of another job"};
-    written_.push_back({&model_->locations[index], event_count});
-    return {};
-  }
-  Location one{};
-  const bool is_good = in->get(&one.id) && in->get(&one.group) && in->get(&one.type) &&
-                       in->get(&one.name) && in->get(&one.process) && in->get(&one.slot) &&
-                       in->get(&one.device_stream) && in->get(&one.device);
-  if (!is_good) return in->status();
-  if (one.group >= model_->groups.size())
-    return Error{Code::kDamaged, "OTF2 archive: a share of another job"};
-  one.in_archive = true;
-  beside_.push_back(std::move(one));
-  written_.push_back({&beside_.back(), event_count});
-  return {};
-}
-
 /// The event files stay where they are: whoever combines the shares moves them.
 Status Otf2Writer::save(StateOut* out) {
   out->put(uint64_t{written_.size()});
-  for (const otf2::WrittenLocation& written : written_) save_written(written, out);
+  for (const otf2::WrittenLocation& written : written_) save_written(*model_, written, out);
   out->put(range_);
   out->put(has_waiting_);
   out->put(std::exchange(waiting_failure_, {}));
   device_windows_.save(out);
+  markers_.save(out);
   written_.clear();
   return {};
 }
@@ -427,7 +392,7 @@ Status Otf2Writer::load(StateIn* in) {
   uint64_t count = 0;
   if (!in->get(&count)) return in->status();
   for (uint64_t i = 0; i < count; ++i) {
-    if (Status status = load_written(in); !status) return status;
+    if (Status status = load_written(in, *model_, &beside_, &written_); !status) return status;
   }
   is_combined_ = true;
   otf2::TimeRange range{};
@@ -438,7 +403,8 @@ Status Otf2Writer::load(StateIn* in) {
   range_.start_ns = std::min(range_.start_ns, range.start_ns);
   range_.end_ns = std::max(range_.end_ns, range.end_ns);
   has_waiting_ = has_waiting_ || has_waiting;
-  return device_windows_.load(in);
+  Status status = device_windows_.load(in);
+  return status ? markers_.load(in) : status;
 }
 
 void Otf2Writer::tell_lacks() const {
@@ -447,6 +413,15 @@ void Otf2Writer::tell_lacks() const {
     lacks_->push_back("the archive lacks waiting times: " + waiting_failure_);
   if (!nccl_waits_.failure().empty())
     lacks_->push_back("the archive lacks NCCL waiting times: " + nccl_waits_.failure());
+}
+
+Status Otf2Writer::write_markers(const otf2::GlobalDefinitions& definitions) {
+  if (job_markers_ != nullptr) markers_.take(std::exchange(job_markers_->known, otf2::Markers()));
+  Status status = otf2::write_markers(archive_.get(), markers_, range_, definitions);
+  if (!status || job_markers_ == nullptr) return status;
+  job_markers_->written_count = markers_.count();
+  job_markers_->left_out_counts = otf2::left_out_counts(markers_);
+  return {};
 }
 
 Status Otf2Writer::finish(const Outcome& outcome) {
@@ -467,6 +442,7 @@ Status Otf2Writer::finish(const Outcome& outcome) {
   status = definitions.write(written_, range_);
   if (!status) return status;
   status = check(OTF2_Archive_CloseGlobalDefWriter(archive_.get(), file), "write traces.def");
+  if (status) status = write_markers(definitions);
   if (!status) return status;
   status = write_properties(outcome);
   if (!status) return status;
@@ -477,9 +453,10 @@ Status Otf2Writer::finish(const Outcome& outcome) {
 
 std::unique_ptr<Writer> make_otf2_writer(const std::filesystem::path& folder, WaitAnalysis* waits,
                                          bool nccl_as_mpi, nccl::LatenessAnalysis* lateness,
-                                         std::vector<std::string>* lacks, bool has_counters) {
-  return otf2::guard(
-      std::make_unique<Otf2Writer>(folder, waits, nccl_as_mpi, lateness, lacks, has_counters));
+                                         std::vector<std::string>* lacks, bool has_counters,
+                                         const MarkerPlan& markers) {
+  return otf2::guard(std::make_unique<Otf2Writer>(folder, waits, nccl_as_mpi, lateness, lacks,
+                                                  has_counters, markers));
 }
 
 bool has_all_communication(const Model& model, const Outcome& outcome, bool nccl_as_mpi) {

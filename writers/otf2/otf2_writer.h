@@ -13,10 +13,18 @@
 #include <vector>
 
 #include "writers/nccl/lateness.h"
+#include "writers/otf2/markers.h"
 #include "writers/waits/waits.h"
 #include "writers/writer.h"
 
 namespace aon::writers {
+
+/// At most `most` markers. `job`, which outlives the writer, has those that are known without
+/// events, and gets how many there were; null: there are none (a share has its own alone).
+struct MarkerPlan {
+  size_t most = otf2::kMostMarkers;
+  otf2::JobMarkers* job = nullptr;
+};
 
 /// A writer that makes the archive in `folder`, which must exist and hold no `traces*`. What the
 /// calls of `waits`, which outlives it, have waited is a metric on a location of its own for each
@@ -29,7 +37,7 @@ std::unique_ptr<Writer> make_otf2_writer(const std::filesystem::path& folder,
                                          WaitAnalysis* waits = nullptr, bool nccl_as_mpi = false,
                                          nccl::LatenessAnalysis* lateness = nullptr,
                                          std::vector<std::string>* lacks = nullptr,
-                                         bool has_counters = true);
+                                         bool has_counters = true, const MarkerPlan& markers = {});
 
 /// What the archive claims as MPI_COMMUNICATION_COMPLETE: every message of the job is in it. Tools
 /// refuse or warn on an incomplete one by this.

@@ -2,6 +2,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import resource
 import shutil
 import signal
@@ -10,6 +11,8 @@ import time
 import unittest
 
 from fault_test import FaultCase, agent_pids, environment, run, wait_until, worker_pids
+
+import readers
 
 
 def polls_two(pid):
@@ -51,6 +54,13 @@ class AgentDeath(FaultCase):
         for rank in (0, 1):
             self.assert_every_call(document, rank)
             self.assertEqual({loss["reason"] for loss in document["losses"]} - {"pool full"}, set())
+        restarts = readers.markers(self, self.output)["agent restarted"]
+        # One that was killed before it had taken anything has not told of the one before.
+        self.assertIn(len(restarts), range(1, 6), restarts)
+        for _, duration_ns, scope, text in restarts:
+            self.assertLess(duration_ns, 30_000_000_000)
+            self.assertEqual(scope, "SYSTEM_TREE_NODE:1")
+            self.assertRegex(text, r"worker was killed; worker [2-6] went on")
 
     def test_keeper_that_can_start_no_worker_goes_on_trying(self):
         """It has no descriptors for a while, as others have no more processes."""
@@ -155,6 +165,19 @@ class AgentDeath(FaultCase):
         self.assertLess(time.monotonic() - start, 60)
         for rank in (0, 1):
             self.assert_every_call(document, rank)
+        self.assert_markers_of_losses(document)
+
+    def assert_markers_of_losses(self, document):
+        losses = [loss for loss in document["losses"] if loss["reason"] == "pool full"]
+        self.assertNotEqual(losses, [])
+        told = readers.markers(self, self.output)["lost"]
+        for loss in losses:
+            counts = [int(re.search(r": ([\d ]+) records, pool full", text)[1].replace(" ", ""))
+                      for _, _, scope, text in told if scope == f"LOCATION:{loss['location']}"]
+            self.assertEqual(sum(counts), loss["count"], told)
+        start_ns, end_ns = readers.trace_range(self, self.output)
+        for time_ns, duration_ns, _, _ in told:
+            self.assertTrue(start_ns <= time_ns <= time_ns + duration_ns <= end_ns)
 
 
 class RankDeath(FaultCase):
@@ -308,6 +331,28 @@ class OpenCall(FaultCase):
         self.assertEqual(count, 2)
         self.assertGreater(longest_ns, 1_900_000_000)
         self.assertLess(longest_ns, 30_000_000_000)
+        self.assert_markers_of_death(victim)
+        readers.otf2_print(self, self.output)
+        readers.otf2_structure(self, self.output)
+        readers.vite(self, self.output, rank_count=2, message_count=1)
+
+    def assert_markers_of_death(self, pid):
+        """At the end of rank 0, which its call has not survived."""
+        found = readers.markers(self, self.output)
+        start_ns, end_ns = readers.trace_range(self, self.output)
+        opened = [m for m in found["open at end"] if "Rank 0: MPI_Recv was open" in m[3]]
+        self.assertEqual(len(opened), 1, found)
+        time_ns, _, scope, text = opened[0]
+        self.assertEqual(scope, "LOCATION:0")
+        self.assertIn("killed by signal 9 (Killed)", text)
+        self.assertGreater(time_ns - start_ns, 1_900_000_000)
+        _, _, scope, text = next(m for m in found["incomplete process"] if f"pid {pid} " in m[3])
+        self.assertEqual(scope, "LOCATION_GROUP:0")
+        self.assertIn("MPI Rank 0: killed by signal 9", text)
+        for category in found.values():
+            for time_ns, duration_ns, _, _ in category:
+                self.assertGreaterEqual(time_ns, start_ns)
+                self.assertLessEqual(time_ns + duration_ns, end_ns)
 
     def test_long_receive_has_its_true_length(self):
         process = self.start_job(2, *self.worker("recv", 5))

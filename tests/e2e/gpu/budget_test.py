@@ -51,6 +51,9 @@ class Budget(GpuCase):
         text = self.printed()
         self.assertIn("CUPTI: in windows", text)
         self.assertNotIn("CUPTI: without calls", text)
+        told = [marker[3] for marker in readers.markers(self, self.output)["budget: CUPTI"]]
+        self.assertRegex(told[0], r"MPI Rank 0, .*: CUPTI: in windows")
+        self.assert_archive_is_clean()
 
     def test_the_cost_is_told_though_the_program_ends_without_saying_so(self):
         self.output = self.folder / "job"
