@@ -378,13 +378,13 @@ bool has_uncounted_communicators() noexcept {
   return g_has_uncounted.load(std::memory_order_relaxed);
 }
 
-void add_communicator_of_members(Communicator* parent, Handle handle, uint64_t tag,
-                                 bool is_made_of_worlds) {
-  if (handle == abi.comm_null || !mpi_is_usable()) return;
+const Communicator* add_communicator_of_members(Communicator* parent, Handle handle, uint64_t tag,
+                                                bool is_made_of_worlds) {
+  if (handle == abi.comm_null || !mpi_is_usable()) return nullptr;
   learn_shared_requests(handle);
   Guard guard(&g_lock);
   Communicator* c = describe(handle);
-  if (c == nullptr) return;
+  if (c == nullptr) return nullptr;
   c->is_made_of_worlds |= is_made_of_worlds;
   const bool is_inter = c->kind == CommunicatorKind::kInter;
   const uint64_t members = mix(identity_of_members(handle, is_inter, &c->is_made_of_worlds), tag);
@@ -395,6 +395,7 @@ void add_communicator_of_members(Communicator* parent, Handle handle, uint64_t t
     mark_unseen(c, 0);
   }
   publish(c, parent->id, handle);
+  return c;
 }
 
 void name_communicator(const Communicator& communicator, const char* name) {

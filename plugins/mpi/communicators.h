@@ -113,9 +113,10 @@ bool has_uncounted_communicators() noexcept;
 
 /// Defines a communicator that is known by its members alone (create_group, intercomm_create) or
 /// by nothing (`is_made_of_worlds`: spawn, accept, connect, join).
-/// Threads that make one of the same members at once tell theirs apart by `tag`.
-void add_communicator_of_members(Communicator* parent, Handle handle, uint64_t tag,
-                                 bool is_made_of_worlds);
+/// Threads that make one of the same members at once tell theirs apart by `tag`. Null: this process
+/// is none of them.
+const Communicator* add_communicator_of_members(Communicator* parent, Handle handle, uint64_t tag,
+                                                bool is_made_of_worlds);
 inline uint64_t integer_tag(int tag) { return static_cast<uint32_t>(tag); }
 
 void name_communicator(const Communicator& communicator, const char* name);

@@ -8,7 +8,7 @@ import window_templates
 # Names that the bodies use; an argument of that name is called `name_`.
 LOCAL_NAMES = {"w", "weight", "real", "result", "call", "sent", "asked", "got", "own", "told"}
 LOCAL_NAMES |= {"plan", "waiting", "c", "bytes", "parent", "handle", "window"}
-LOCAL_NAMES |= {"first", "number", "transfer", "file", "opened", "now", "given"}
+LOCAL_NAMES |= {"made", "first", "number", "transfer", "file", "opened", "now", "given"}
 LOCAL_NAMES |= {"late_flag", "late_index", "late_outcount"}
 
 _ENTER = file_templates.ENTER
@@ -290,11 +290,24 @@ _CREATE = """\
   const OpenCall call = begin_call(w, kSite{name}.id, parent->id);
   const int result = real({all});
   parent = settled(parent, {parent_handle}, result);
-  finish_blocking_collective(call, CollectiveOperation::kCreateHandle, *parent, kNoRoot, {{0, 0}},
-                             result);
-  if (result == kSuccess) {add};
+  {finish}
   return result;
 """
+
+_FINISH_CREATE = """\
+finish_blocking_collective(call, CollectiveOperation::kCreateHandle, *parent, kNoRoot, {{0, 0}},
+                             result);
+  if (result == kSuccess) {add};"""
+# Of those who meet there the parent may have others, who would be missed in the order of its
+# collectives: what is made has them all. Who is none of them has met nobody.
+_FINISH_CREATE_GROUP = """\
+const Communicator* made = result == kSuccess ? {add} : parent;
+  if (made == nullptr) {{
+    finish_span(call, 0);
+    return result;
+  }}
+  finish_blocking_collective(call, CollectiveOperation::kCreateHandle, *made, kNoRoot, {{0, 0}},
+                             result);"""
 
 _START_CREATE = """\
   Writer* w;
@@ -442,7 +455,8 @@ class Parts(dict):
 def _create_body(function):
     has_parent = any(a.name == function.fields.get("comm", "comm") for a in function.arguments)
     parent = "{comm}" if has_parent else "abi.comm_self"
-    template = _CREATE.replace("{add}", _CREATES[function.kind])
+    finish = _FINISH_CREATE_GROUP if function.kind == "create_group" else _FINISH_CREATE
+    template = _CREATE.replace("{finish}", finish).replace("{add}", _CREATES[function.kind])
     return template.replace("{parent_handle}", parent)
 
 

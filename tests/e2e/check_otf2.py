@@ -130,6 +130,7 @@ class Checker:
             self.member_of[comm._ref] = groups
         self.states = collections.defaultdict(LocationState)
         self.collective_requests = collections.defaultdict(set)
+        self.begun_collectives = {}  # (group, request): how manieth
         self.sends = collections.Counter()
         self.live_sends = {}  # so that a cancelled one is none
         self.receives = collections.Counter()
@@ -246,6 +247,8 @@ class Checker:
                 self.report.error("request id is used twice", f"{event.request_id} {where}")
             requests.add(event.request_id)
             state.all_requests.add(event.request_id)
+            if isinstance(event, events.NonBlockingCollectiveRequest):
+                self.begun_collectives[group, event.request_id] = len(self.begun_collectives)
         if isinstance(event, (events.MpiIsendComplete, events.MpiIrecv, events.MpiRequestCancelled,
                               events.NonBlockingCollectiveComplete)):
             if event.request_id not in requests:
@@ -259,8 +262,10 @@ class Checker:
                 self.report.error("MpiCollectiveEnd without Begin", where)
         if isinstance(event, (events.MpiCollectiveEnd, events.NonBlockingCollectiveComplete)):
             blocking = isinstance(event, events.MpiCollectiveEnd)
+            # They may end in any order: that in which they were begun is that of all members.
+            number = 0 if blocking else self.begun_collectives.get((group, event.request_id), 0)
             self.collectives[event.communicator._ref, blocking][group].append(
-                (event.collective_op, event.root))
+                (number, (event.collective_op, event.root)))
 
     def one_sided(self, key, state, event, where):
         """Collectives are pairs, windows live, locks are released, transfers completed."""
@@ -344,7 +349,8 @@ class Checker:
                 self.report.error("a member took no part in the collectives",
                                   f"communicator {comm}: {sorted(members - set(by_group))[:10]}")
                 continue
-            told = list(by_group.values())
+            in_order = [sorted(one, key=lambda entry: entry[0]) for one in by_group.values()]
+            told = [[operation for _, operation in one] for one in in_order]
             if comm in self.inter_comms:
                 told = [without_unknown_roots(operations, told) for operations in told]
             if len({tuple(operations) for operations in told}) != 1:

@@ -241,6 +241,15 @@ class Communicators(MpiTest):
         self.assertEqual(lines[2].identity, lines[3].identity)
         self.assertNotEqual(lines[0].identity, lines[2].identity)
 
+    def test_a_group_meets_on_what_it_makes(self):
+        """The others of the old communicator do not call MPI_Comm_create_group."""
+        ranks = self.launch(4, "communicators")
+        for rank in (1, 3):
+            made = [ranks[rank].communicator(name).id for name in ("group A", "group B")]
+            calls = ranks[rank].calls("MPI_Comm_create_group")
+            self.assertEqual([(r.kind, r.a32) for r in calls],
+                             [(rf.COLLECTIVE, number) for number in made])
+
     def test_messages_between_groups_match(self):
         sent = self.assert_messages_match(self.launch(4, "communicators"))
         self.assertEqual(sum(sent.values()), 2)
