@@ -63,8 +63,8 @@ class MessageMatch {
 };
 
 /// Whether nobody can leave it before all have entered, where that holds for all members. With
-/// counts of its own a member may need nothing; where each sends something to all, or gets a part of
-/// what all reduce, it does.
+/// counts of its own a member may need nothing, but where each sends something to all, or gets a
+/// part of what all reduce.
 bool joins_all(const Member& member) {
   switch (member.operation) {
     case CollectiveOperation::kBarrier:

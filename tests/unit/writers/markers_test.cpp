@@ -2,6 +2,7 @@
 // in the archive, as otf2-marker reads them.
 
 #include <aon/nccl.h>
+#include <aon/nccl_level.h>
 #include <aon/ring.h>
 #include <gmock/gmock.h>
 
