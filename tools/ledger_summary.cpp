@@ -67,6 +67,7 @@ struct Totals {
   uint64_t emitted = 0;
   uint64_t lost = 0;
   uint64_t sample_count = 0;
+  uint64_t call_path_count = 0;  ///< the same of call paths
 };
 
 Totals totals_of(const Json& ledger) {
@@ -82,6 +83,7 @@ Totals totals_of(const Json& ledger) {
     totals.lost += count_of(rank, "lost");
     for (const char* name : {"perf", "process"})
       totals.sample_count += count_of(member(member(rank, "providers"), name), "emitted");
+    totals.call_path_count += count_of(member(member(rank, "providers"), "sampling"), "emitted");
   }
   return totals;
 }
@@ -121,8 +123,13 @@ std::string rank_line(const Json& ledger, const Totals& totals) {
 }
 
 std::string record_line(const Json& ledger, const Totals& totals) {
-  if (totals.emitted == 0 && totals.sample_count != 0)
-    return fmt::format("no calls recorded; {} samples of counters", grouped(totals.sample_count));
+  if (totals.emitted == 0 && totals.sample_count != 0) {
+    std::string text =
+        fmt::format("no calls recorded; {} samples of counters", grouped(totals.sample_count));
+    if (totals.call_path_count != 0)
+      text += fmt::format(", {} of call paths", grouped(totals.call_path_count));
+    return text;
+  }
   std::string text = fmt::format("{} records", grouped(totals.emitted));
   // Of those nobody can tell what was in their rings.
   const Json& job = member(ledger, "job");
@@ -242,10 +249,11 @@ std::string why_nothing(const Json& ledger) {
   const Json& warnings = member(member(ledger, "assembly"), "warnings");
   if (warnings.is_array() && !warnings.empty() && warnings[0].is_string())
     return warnings[0].get<std::string>();
-  return "no process called MPI or made an annotation; or it looks MPI's functions up in MPI's own "
-         "library (dlsym(), RTLD_DEEPBIND), LD_PRELOAD was taken from it, it runs as another user, "
-         "its container shows it neither AON nor this directory, or another aon-run below it wrote "
-         "a directory of its own";
+  return "no process called MPI or made an annotation (counters and samples of a short program "
+         "without MPI: aon-run --without mpi); or it looks MPI's functions up in MPI's own "
+         "library, "
+         "LD_PRELOAD was taken from it, it runs as another user or in a container without AON, or "
+         "another aon-run below it wrote a directory of its own";
 }
 
 /// Why there are ranks and no call of any; empty where it is known otherwise, or was wanted so.
@@ -291,6 +299,12 @@ std::string provider_line(const Shortfall& shortfall, const std::string& where) 
   return line;
 }
 
+/// Launchers and wrappers that were followed beside processes that recorded have nothing to record.
+bool is_said_of(const std::string& provider, const Json& process, bool has_records) {
+  if (provider != "mpi" && provider != "recording") return true;
+  return !has_records || !process.contains("followed_since") || member(process, "rank").is_number();
+}
+
 /// Wrong settings and processes without an agent come first, then what the trace itself lacks, then
 /// what its counters lack; most nodes have no GPU.
 int place_of(const std::string& provider) {
@@ -323,8 +337,10 @@ Result<Json> read_ledger(const std::string& dir) {
 std::vector<std::string> provider_lines(const Json& ledger) {
   std::map<Shortfall, uint64_t> ranks_of;
   std::set<std::pair<std::string, std::string>> reasons;  ///< name and reason
+  const bool has_records = totals_of(ledger).emitted != 0;
   for (const Json& rank : member(ledger, "ranks")) {
     for (Shortfall& shortfall : shortfalls(member(rank, "providers"))) {
+      if (!is_said_of(std::get<0>(shortfall), rank, has_records)) continue;
       reasons.emplace(std::get<0>(shortfall), std::get<2>(shortfall));
       ++ranks_of[std::move(shortfall)];
     }

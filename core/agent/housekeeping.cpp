@@ -11,7 +11,6 @@
 #include "core/agent/affinity.h"
 #include "core/agent/proc.h"
 #include "core/agent/timing.h"
-#include "core/agent/unseen.h"
 #include "core/base/log.h"
 
 namespace aon::agent {
@@ -58,14 +57,18 @@ std::string join(const std::vector<std::string>& items) {
   return text;
 }
 
+bool wants_mpi(const Options& options) {
+  return provider::is_wanted({options.providers, options.without}, "mpi");
+}
+
 /// "worker" tells ids that a provider makes up from those of the workers before.
 std::string provider_config(const Config& config, const State& state) {
   const Options& options = config.arguments.options;
-  const bool has_mpi = provider::is_wanted({options.providers, options.without}, "mpi");
   return "sampling=" + std::to_string(options.sampling_hz) + "\ncall-graph=" + options.call_graph +
          "\nsampling-fallback=" + options.sampling_fallback + "\nevents=" + join(options.events) +
          "\nbudget=" + std::to_string(options.budget_percent) +
-         "\nborder-events=" + (has_mpi ? "1" : "0") + "\ngpu-counters=" + options.gpu_counters +
+         "\nborder-events=" + (wants_mpi(options) ? "1" : "0") +
+         "\ngpu-counters=" + options.gpu_counters +
          "\nworker=" + std::to_string(state.header().worker_count) + "\n";
 }
 
@@ -82,6 +85,7 @@ Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, Mod
       drainer_(drainer),
       encoder_(encoder),
       stuck_(stuck),
+      wants_mpi_(wants_mpi(config.arguments.options)),
       tick_source_(clock::choose_tick_source()),
       providers_({config.provider_folder,
                   {config.arguments.options.providers, config.arguments.options.without},
@@ -125,7 +129,7 @@ void Housekeeping::stop() {
   }
   wake_.notify_one();
   thread_.join();
-  report_unseen_programs(*state_, inbox_);
+  if (wants_mpi_) unseen_.report(*state_, inbox_);
 }
 
 void Housekeeping::process_started(uint32_t process, int32_t pid, int32_t rank) {
@@ -250,23 +254,29 @@ void Housekeeping::take_events() {
   }
   if (refusal) tell_refusal(*refusal);
   for (const std::string& program : left_alone) crash_watch_.tell_left_alone(program);
-  for (const ProcessEvent& event : events) {
-    if (event.is_start) {
-      Load& load = loads_[event.process];
-      load.pid = event.pid;
-      load.start_ns = load.cpu_due_ns = monotonic_ns();
-      load.activity = activity_->of(event.process);
-      load.counted_calls = event.counted_calls;
-      // Not where processes wait for an answer: a thread in a driver is waited for.
-      if (event.pid != 0) affinity::leave_cores_of(event.pid);
-      providers_.process_started(event.process, event.pid, event.rank);
-    } else {
-      providers_.process_ended(event.process, process_cell(event.process).is_elsewhere != 0);
-      crash_watch_.process_ended(process_cell(event.process), event.tids, monotonic_ns());
-      loads_[event.process].has_ended = true;
-      budget_.forget(event.process);
-    }
-  }
+  for (const ProcessEvent& event : events) event.is_start ? take_start(event) : take_end(event);
+}
+
+void Housekeeping::take_start(const ProcessEvent& event) {
+  Load& load = loads_[event.process];
+  load.pid = event.pid;
+  load.start_ns = load.cpu_due_ns = monotonic_ns();
+  load.activity = activity_->of(event.process);
+  load.counted_calls = event.counted_calls;
+  // Not where processes wait for an answer: a thread in a driver is waited for.
+  if (event.pid != 0) affinity::leave_cores_of(event.pid);
+  providers_.process_started(event.process, event.pid, event.rank);
+}
+
+void Housekeeping::take_end(const ProcessEvent& event) {
+  const ProcessCell& cell = process_cell(event.process);
+  // Only now: a Hello that comes late would have more to say.
+  if (wants_mpi_ && cell.is_followed.load(std::memory_order_relaxed) != 0)
+    unseen_.report_process(cell, !config_.arguments.options.events.empty(), inbox_);
+  providers_.process_ended(event.process, cell.is_elsewhere != 0);
+  crash_watch_.process_ended(cell, event.tids, monotonic_ns());
+  loads_[event.process].has_ended = true;
+  budget_.forget(event.process);
 }
 
 void Housekeeping::second() {

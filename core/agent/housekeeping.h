@@ -27,6 +27,7 @@
 #include "core/agent/state.h"
 #include "core/agent/stuck.h"
 #include "core/agent/topology_file.h"
+#include "core/agent/unseen.h"
 
 namespace aon::agent {
 
@@ -72,6 +73,8 @@ class Housekeeping : public ProcessListener {
   void connect_to_service();
   bool has_work() const AON_REQUIRES(m_);
   void take_events() AON_EXCLUDES(m_);
+  void take_start(const ProcessEvent& event);
+  void take_end(const ProcessEvent& event);
   void second();
   void report_clock();
   ProcessCell& process_cell(uint32_t process) const;
@@ -95,12 +98,14 @@ class Housekeeping : public ProcessListener {
   const Drainer* drainer_;
   const Encoder* encoder_;
   StuckThreads* stuck_;
+  const bool wants_mpi_;
   clock::TickSource tick_source_;
 
   // Owner: the thread.
   std::unique_ptr<service::PageReader> service_;  ///< of the node; null: none
   NodeHost providers_;
   CrashWatch crash_watch_;
+  UnseenPrograms unseen_;
   TopologyFile topology_file_;
   Budget budget_;
   NcclLevels nccl_levels_;

@@ -30,7 +30,7 @@ const Error kNoPlace{Code::kInvalid, "too many processes of this launch on one n
 }  // namespace
 
 Server::Server(int listen_fd, State* state, Drainer* drainer, KeeperLink* keeper,
-               ProcessListener* listener, bool follows_registered)
+               ProcessListener* listener, Following following)
     : listen_fd_(listen_fd),
       state_(state),
       drainer_(drainer),
@@ -40,7 +40,7 @@ Server::Server(int listen_fd, State* state, Drainer* drainer, KeeperLink* keeper
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       last_event_ns_(monotonic_ns()),
       first_ns_(last_event_ns_),
-      follows_registered_(follows_registered) {
+      following_(following) {
   watch(listen_fd_, kListener, 0, EPOLLIN);
 }
 
@@ -111,6 +111,7 @@ void Server::adopt(std::vector<Kept> kept) {
                                state_->process(cell).rank);
   }
   polled_.adopt(state_->header(), registered_);
+  find_busy_again();
 }
 
 /// The keeper answers it; here it only may tell how its child has ended.
@@ -153,7 +154,7 @@ bool Server::add_process(const Newcomer& newcomer, UniqueFd connection, UniqueFd
   cell.rank = newcomer.rank;
   cell.world_size = newcomer.world_size;
   cell.exit_code = -1;
-  cell.is_followed = newcomer.is_followed ? 1 : 0;
+  cell.is_followed.store(newcomer.is_followed ? 1 : 0, std::memory_order_relaxed);
   cell.is_elsewhere = newcomer.is_elsewhere ? 1 : 0;
   cell.is_in_init.store(newcomer.is_in_init ? 1 : 0, std::memory_order_relaxed);
   cell.start_time_ticks = newcomer.start_time_ticks;
@@ -188,74 +189,6 @@ void Server::watch_connection(const Process& process) {
     watch(connection, kProcess, process.cell, EPOLLIN | EPOLLRDHUP);
 }
 
-/// A registered program as a process without a connection: its pidfd stands in for one.
-void Server::follow(const Register& message) {
-  const uint64_t start_time_ticks = proc::start_time_ticks(message.pid);
-  UniqueFd pidfd(proc::open_pidfd(message.pid));
-  UniqueFd connection(proc::open_pidfd(message.pid));
-  // aon-run may stand before aon-run: the pid is the same.
-  if (!pidfd || !connection || is_known(message.pid, start_time_ticks)) return;
-  uint32_t cell = kNoCell;
-  const Newcomer newcomer{message.pid,      message.rank,    message.world_size,
-                          start_time_ticks, message.program, true};
-  add_process(newcomer, std::move(connection), std::move(pidfd), &cell);
-}
-
-/// The followed process has said Hello: from here on it is as any other.
-bool Server::take_over(uint32_t cell_index, UniqueFd connection, const Hello& hello) {
-  ProcessCell& cell = state_->process(cell_index);
-  Process& process = processes_.at(cell_index);
-  const int descriptors[] = {connection.get(), drainer_->ring_fd(cell_index), process.pidfd.get()};
-  if (!keeper_->keep(KeepKind::kProcess, cell.process, cell.pid, descriptors)) return false;
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, process.connection.get(), nullptr);
-  process.connection = std::move(connection);
-  cell.is_followed = 0;
-  cell.program.set(hello.program);  // what aon-run started may have been a shell
-  watch_connection(process);
-  return true;
-}
-
-bool Server::is_known(int32_t pid, uint64_t start_time_ticks) const {
-  return std::any_of(processes_.begin(), processes_.end(), [&](const auto& entry) {
-    const ProcessCell& cell = state_->process(entry.first);
-    return cell.pid_here() == pid && cell.start_time_ticks == start_time_ticks;
-  });
-}
-
-uint32_t Server::find_followed(int32_t pid, uint64_t start_time_ticks) const {
-  if (!follows_registered_) return kNoCell;
-  for (const auto& [index, process] : processes_) {
-    const ProcessCell& cell = state_->process(index);
-    if (process.ended_ns == 0 && cell.is_followed != 0 && cell.pid == pid &&
-        cell.start_time_ticks == start_time_ticks)
-      return index;
-  }
-  return kNoCell;
-}
-
-void Server::register_pid(const Register& message, bool is_elsewhere) {
-  StateHeader& header = state_->header();
-  if (message.expected_local_ranks != 0)
-    header.expected_ranks.store(message.expected_local_ranks, std::memory_order_relaxed);
-  const uint32_t index = header.registered_count.load(std::memory_order_relaxed);
-  UniqueFd pidfd(is_elsewhere ? -1 : proc::open_pidfd(message.pid));
-  if (pidfd && is_among_the_last(pidfd.get())) pidfd.reset();
-  if (index >= kMaxRegistered) return note_world(message.world_size);
-  RegisteredPid& registered = header.registered[index];
-  registered.pid = message.pid;
-  registered.is_elsewhere = is_elsewhere ? 1 : 0;
-  const bool is_watched = pidfd || (!is_elsewhere && polled_.add(index, message.pid));
-  registered.is_gone = is_watched ? 0 : 1;
-  std::memcpy(registered.program, message.program, sizeof(registered.program));
-  registered.program[sizeof(registered.program) - 1] = '\0';
-  const int fd = pidfd.get();
-  if (pidfd) keeper_->keep(KeepKind::kRegistered, index, message.pid, {&fd, 1});
-  header.registered_count.store(index + 1, std::memory_order_release);  // pairs with agent:cells
-  note_world(message.world_size);
-  if (pidfd) add_registered(index, std::move(pidfd));
-  if (follows_registered_ && !is_elsewhere) follow(message);
-}
-
 void Server::note_world(uint32_t world_size) {
   const uint64_t now_ns = monotonic_ns();
   agent::note_world(state_, world_size, now_ns);
@@ -269,6 +202,7 @@ void Server::add_registered(uint32_t index, UniqueFd pidfd) {
 
 void Server::registered_gone(uint32_t index) {
   state_->header().registered[index].is_gone = 1;
+  busy_.forget(index);
   keeper_->drop(KeepKind::kRegistered, index);
   last_event_ns_ = monotonic_ns();
 }
@@ -357,6 +291,7 @@ bool Server::advance(uint64_t now_ns) {
   bool is_news = false;
   bool are_all_told = true;
   for (const uint32_t index : polled_.take_ended(now_ns)) registered_gone(index);
+  follow_busy(now_ns);
   for (auto it = processes_.begin(); it != processes_.end();) {
     Process& process = it->second;
     if (process.ended_ns != 0 && !process.is_told) is_news |= move_on(process, now_ns);

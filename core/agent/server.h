@@ -6,7 +6,8 @@
 ///               until then a new worker would begin with it at kEnded
 ///     aon-run:  connection --Register(pid)--> pid watched until it is gone
 ///               where its programs say no Hello (MPI calls are not wanted), the pid is a process
-///               at once, kAttached and followed; a Hello that comes all the same takes it over
+///               at once, kAttached and followed; else when it computes and has not said one
+///               (busy_programs.h); a Hello that comes all the same takes it over
 ///               connection --Wait--> kept until the files are complete (the keeper answers)
 ///
 /// The launch is over when no registered pid and no process is left, and no rank is expected.
@@ -26,7 +27,9 @@
 #include <vector>
 
 #include "core/agent/bell.h"
+#include "core/agent/busy_programs.h"
 #include "core/agent/drainer.h"
+#include "core/agent/followable.h"
 #include "core/agent/handover.h"
 #include "core/agent/polled_pids.h"
 #include "core/agent/proc.h"
@@ -53,9 +56,9 @@ class ProcessListener {
 
 class Server {
  public:
-  /// `follows_registered`: programs do not say Hello, so a registered pid is a process.
+  /// `following`: which registered pids are processes without Hello.
   Server(int listen_fd, State* state, Drainer* drainer, KeeperLink* keeper,
-         ProcessListener* listener, bool follows_registered);
+         ProcessListener* listener, Following following);
 
   /// Sends `programs` away when they say Hello.
   void leave_alone(std::vector<std::string> programs) { left_alone_ = std::move(programs); }
@@ -140,10 +143,13 @@ class Server {
   bool take_over(uint32_t cell, UniqueFd connection, const Hello& hello);
   void watch_connection(const Process& process);
   void welcome(uint32_t cell);
-  void follow(const Register& message);
+  void follow(const RegisteredPid& registered, const char* program);
+  void follow_busy(uint64_t now_ns);
+  void find_busy_again();
+  bool has_others_below(int32_t pid) const;
   uint32_t find_followed(int32_t pid, uint64_t start_time_ticks) const;
   bool is_known(int32_t pid, uint64_t start_time_ticks) const;
-  void register_pid(const Register& message, bool is_elsewhere);
+  void register_pid(const Register& message, int32_t peer);
   void note_world(uint32_t world_size);
   void add_registered(uint32_t index, UniqueFd pidfd);
   void registered_gone(uint32_t index);
@@ -167,11 +173,12 @@ class Server {
   std::map<uint32_t, Connection> connections_;  ///< not (yet) of a process
   std::map<uint32_t, UniqueFd> registered_;     ///< live ones, by index in the state
   PolledPids polled_;                           ///< registered, too
+  BusyPrograms busy_;                           ///< the same, for they have said no Hello
   std::vector<ToldExit> told_exits_;            ///< one of a waiter
   uint64_t last_event_ns_ = 0;
   uint64_t first_ns_ = 0;
   bool has_signal_ = false;
-  bool follows_registered_;
+  Following following_;
   std::vector<std::string> left_alone_;
 };
 

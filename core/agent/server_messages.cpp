@@ -71,7 +71,7 @@ bool Server::handle(uint32_t id, Connection& connection, const uint8_t* bytes, s
   if (type == MessageType::kRegister) {
     Register message{};
     if (!read_message(bytes, byte_count, &message)) return false;
-    register_pid(message, peer_of(connection.fd.get()).pid == 0);
+    register_pid(message, peer_of(connection.fd.get()).pid);
     connection.registered_pid = message.pid;
     return true;
   }
@@ -121,10 +121,12 @@ bool Server::is_left_alone(const Connection& connection, const Hello& hello) {
 }
 
 bool Server::attach(uint32_t id, Connection& connection, const Hello& hello) {
-  if (hello.clock_is_tsc > 1 || is_left_alone(connection, hello)) return false;
   const ucred peer = peer_of(connection.fd.get());
   const bool is_elsewhere = peer.pid == 0;
   const int32_t pid = is_elsewhere ? hello.pid : peer.pid;
+  // Whatever becomes of it, the program is known to speak for itself.
+  if (!is_elsewhere) busy_.forget_pid(pid);
+  if (hello.clock_is_tsc > 1 || is_left_alone(connection, hello)) return false;
   uint32_t cell = is_elsewhere ? kNoCell : find_followed(pid, hello.start_time_ticks);
   if (cell != kNoCell) {
     if (!take_over(cell, std::move(connection.fd), hello)) return false;

@@ -197,13 +197,13 @@ struct ProcessCell {
   int32_t exit_signal;
   uint32_t ring_chunks;
   uint32_t crash_place;   ///< aon/crash.h; as the process says
-  uint32_t is_followed;   ///< 1: known by aon-run's word alone, it has not said Hello
   uint32_t is_cut_off;    ///< 1: it ran on when the agent was told to end
   uint32_t is_elsewhere;  ///< 1: of a PID namespace that is not seen here; `pid` is a number there
   uint64_t start_time_ticks;
   uint64_t attach_ticks;
   uint64_t end_ticks;
   uint64_t memory_bytes;                ///< largest committed size of the ring
+  std::atomic<uint32_t> is_followed;    ///< drain thread; 1: it has not said Hello
   std::atomic<uint32_t> is_in_init;     ///< drain thread; 1: since it attached, in MPI_Init
   std::atomic<uint64_t> cpu_time_ns;    ///< housekeeping thread
   std::atomic<uint64_t> counted_calls;  ///< drain thread: of all sites that count their calls
@@ -287,8 +287,12 @@ struct EarlierAgents {
 struct RegisteredPid {
   int32_t pid;
   uint32_t is_gone;
-  uint32_t is_elsewhere;  ///< as in ProcessCell
-  char program[256];      ///< that the pid became
+  uint32_t is_elsewhere;     ///< as in ProcessCell
+  uint32_t may_be_followed;  ///< 1: when it computes and has not said Hello (busy_programs.h)
+  int32_t rank;              ///< -1 none
+  uint32_t world_size;
+  uint64_t start_time_ticks;  ///< 0 unknown
+  char program[256];          ///< that the pid became
 };
 
 /// How many cells there are of each kind; powers of two.

@@ -54,11 +54,28 @@ bool defines(Elf* elf, const char* wanted) {
   return false;
 }
 
-bool has_said_hello(const State& state, const RegisteredPid& registered) {
+constexpr const char* kSharedLibrary = "link it with the shared MPI library";
+constexpr const char* kPreloadTheTool = "load the tool by LD_PRELOAD";
+
+/// The process that it became; null: it never was one.
+const ProcessCell* process_of(const State& state, const RegisteredPid& registered) {
   const uint32_t count = state.header().process_count.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < count; ++i) {
     const ProcessCell& cell = state.process(i);
-    if (cell.pid == registered.pid && cell.is_elsewhere == registered.is_elsewhere) return true;
+    if (cell.pid == registered.pid && cell.is_elsewhere == registered.is_elsewhere) return &cell;
+  }
+  return nullptr;
+}
+
+bool is_unseen(const ProcessCell& cell) {
+  return cell.is_followed.load(std::memory_order_relaxed) != 0;
+}
+
+/// Whether a process has said Hello.
+bool has_any(const State& state) {
+  const uint32_t count = state.header().process_count.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!is_unseen(state.process(i))) return true;
   }
   return false;
 }
@@ -89,7 +106,38 @@ Linkage linkage_of(const std::string& path) {
   return Linkage::kDynamic;
 }
 
-void report_unseen_programs(const State& state, Inbox* inbox) {
+Linkage UnseenPrograms::linkage_of_known(const std::string& path) {
+  const auto [found, is_new] = known_.try_emplace(path, Linkage::kUnknown);
+  if (is_new) found->second = linkage_of(path);
+  return found->second;
+}
+
+void UnseenPrograms::report_process(const ProcessCell& cell, bool has_chosen_events, Inbox* inbox) {
+  const auto say = [&](ProviderState provider_state, const char* name, const std::string& reason,
+                       const char* remedy) {
+    ProviderDefinition state{};
+    state.state = provider_state;
+    inbox->define(cell.process, DefinitionType::kProvider, state, {name, reason, remedy});
+  };
+  const std::string program = cell.program.get();
+  const Linkage linkage = linkage_of_known(program);
+  if (linkage == Linkage::kUnknown || linkage == Linkage::kDynamic) {
+    say(ProviderState::kOff, "mpi", "no MPI call passed the preloaded library",
+        "an MPI program: link the shared library, and call MPI_ names");
+  } else {
+    say(ProviderState::kOff, "mpi", reason_of(program, linkage),
+        linkage == Linkage::kOwnWrappers ? kPreloadTheTool : kSharedLibrary);
+  }
+  say(ProviderState::kDegraded, "recording",
+      "counters and samples begin when it had used a second of CPU time",
+      "aon-run --without mpi has all");
+  if (!has_chosen_events) return;
+  say(ProviderState::kOff, "counters",
+      "the events that programs read themselves are read at calls, of which it made none",
+      "aon-run --without mpi");
+}
+
+void UnseenPrograms::report(const State& state, Inbox* inbox) {
   const StateHeader& header = state.header();
   const uint32_t count =
       std::min(header.registered_count.load(std::memory_order_acquire),  // pairs with agent:cells
@@ -97,7 +145,9 @@ void report_unseen_programs(const State& state, Inbox* inbox) {
   std::set<std::string> programs;
   for (uint32_t i = 0; i < count; ++i) {
     const RegisteredPid& registered = header.registered[i];
-    if (!has_said_hello(state, registered)) programs.insert(registered.program);
+    const ProcessCell* process = process_of(state, registered);
+    if (process == nullptr) programs.insert(registered.program);
+    if (process != nullptr && is_unseen(*process)) programs.insert(process->program.get());
   }
   std::string reason;
   size_t named_count = 0;
@@ -105,7 +155,7 @@ void report_unseen_programs(const State& state, Inbox* inbox) {
   bool has_wrappers = false;
   for (const std::string& program : programs) {
     if (std::filesystem::path(program).filename() == "aon-run") continue;  // records by itself
-    const Linkage linkage = linkage_of(program);
+    const Linkage linkage = linkage_of_known(program);
     if (linkage == Linkage::kUnknown || linkage == Linkage::kDynamic) continue;
     (linkage == Linkage::kOwnWrappers ? has_wrappers : has_inside) = true;
     if (++named_count > kMaxNamedPrograms) continue;
@@ -114,11 +164,10 @@ void report_unseen_programs(const State& state, Inbox* inbox) {
   if (named_count == 0) return;
   if (named_count > kMaxNamedPrograms)
     reason += "; and " + std::to_string(named_count - kMaxNamedPrograms) + " more";
-  std::string remedy = has_inside ? "link it with the shared MPI library" : "";
-  if (has_wrappers) remedy += std::string(has_inside ? "; " : "") + "load the tool by LD_PRELOAD";
+  std::string remedy = has_inside ? kSharedLibrary : "";
+  if (has_wrappers) remedy += std::string(has_inside ? "; " : "") + kPreloadTheTool;
   ProviderDefinition definition{};
-  const bool is_empty = header.process_count.load(std::memory_order_relaxed) == 0;
-  definition.state = is_empty ? ProviderState::kOff : ProviderState::kDegraded;
+  definition.state = has_any(state) ? ProviderState::kDegraded : ProviderState::kOff;
   inbox->define(spool::kNodeProcess, DefinitionType::kProvider, definition,
                 {"mpi", reason, remedy});
 }

@@ -1,12 +1,15 @@
-/// Programs of the launch that nothing can be seen of: linked statically, so that no library is
+/// Programs of the launch whose calls cannot be seen: linked statically, so that no library is
 /// loaded into them, or with MPI inside, so that its calls never leave the program, or with an MPI
-/// tool inside, which takes the calls before any library can. The ledger says
-/// so (provider "mpi" of the node): an empty profile must not read as a program without MPI.
+/// tool inside, which takes the calls before any library can. The ledger says so (provider "mpi" of
+/// the node): an empty profile must not read as a program without MPI. Of those that computed, and
+/// that the agent has followed from outside since, each process says it, and what it has all the
+/// same.
 ///
-/// Thread: any.   Cost: a few ms per distinct program that never said Hello; none for the others.
+/// Thread: one.   Cost: a few ms per distinct program that never said Hello; none for the others.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "core/agent/inbox.h"
@@ -26,7 +29,20 @@ enum class Linkage : uint32_t {
 /// looks like any dynamic one.
 Linkage linkage_of(const std::string& path);
 
-/// Defines the node's provider "mpi" when a registered program never said Hello for such a reason.
-void report_unseen_programs(const State& state, Inbox* inbox);
+/// Where MPI calls are wanted.
+class UnseenPrograms {
+ public:
+  /// Of a process that has ended and never said Hello: providers "mpi" and "recording", and
+  /// "counters" where events were chosen, which threads read at their calls.
+  void report_process(const ProcessCell& cell, bool has_chosen_events, Inbox* inbox);
+  /// Defines the node's provider "mpi" when a registered program never said Hello for such a
+  /// reason.
+  void report(const State& state, Inbox* inbox);
+
+ private:
+  Linkage linkage_of_known(const std::string& path);
+
+  std::map<std::string, Linkage> known_;  ///< by path
+};
 
 }  // namespace aon::agent

@@ -14,7 +14,6 @@
 #include "core/agent/timing.h"
 #include "core/base/log.h"
 #include "core/cluster/peers.h"
-#include "core/provider/names.h"
 #include "core/spool/agent_gap.h"
 
 namespace aon::agent {
@@ -95,8 +94,7 @@ Worker::Worker(WorkerInputs inputs, State state, Staging staging)
              }),
       bell_(inputs_.bell_fd),
       server_(inputs_.listen_fd, &state_, &drainer_, &keeper_, &housekeeping_,
-              !provider::is_wanted(
-                  {config_.arguments.options.providers, config_.arguments.options.without}, "mpi")),
+              following_of(config_.arguments.options)),
       encode_thread_(&encoder_, &state_, config_.arguments.options.flush_ms) {
   drainer_.share_stacks(&stacks_);
   drainer_.use_stuck(&stuck_);

@@ -6,6 +6,7 @@
 
 #include "writers/assemble/nccl_record.h"
 #include "writers/assemble/sample_sorter.h"
+#include "writers/profile/silent.h"
 
 namespace aon::writers {
 namespace {
@@ -252,6 +253,8 @@ bool is_complete(const Model& model, const Outcome& outcome,
     if (tally.lost_count() != 0) return false;
   }
   return std::all_of(model.groups.begin(), model.groups.end(), [](const Group& group) {
+    // A launcher or wrapper that was followed beside the ranks.
+    if (!group.rank && profile::is_silent(group)) return true;
     if (group.process == nullptr || !group.process->exit) return false;  // it may have done more
     const auto mpi = group.process->providers.find("mpi");
     return mpi == group.process->providers.end() || mpi->second.state == ProviderState::kOn;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/spool/followed.h"
 #include "core/spool/format.h"
 #include "writers/assemble/fallback.h"
 #include "writers/assemble/model_parts.h"
@@ -18,6 +19,7 @@ struct Candidate {
   uint32_t node;
   const spool::Process* process;
   int64_t rank;  ///< -1 none
+  int evidence;  ///< of the rank
 };
 
 /// MPI knows better than the environment, which is inherited by whatever a rank starts.
@@ -48,12 +50,16 @@ uint64_t world_identity(const spool::Process& process) {
   return 0;
 }
 
-/// First the processes that MPI gave their rank, then in order of time: of two claims to a rank
-/// the first one stands.
+/// How well a rank is known to be a process's own: from MPI; of one that recorded; from the
+/// environment of one that the agent followed, as of a shell that has started the one that is it.
+int evidence_of(const spool::Process& process) {
+  if (process.identity) return 2;
+  return spool::is_only_followed(process) ? 0 : 1;
+}
+
+/// First the best evidence, then in order of time: of two claims to a rank the first one stands.
 bool claims_before(const Candidate& a, const Candidate& b) {
-  const bool a_is_mpi = a.process->identity.has_value();
-  const bool b_is_mpi = b.process->identity.has_value();
-  if (a_is_mpi != b_is_mpi) return a_is_mpi;
+  if (a.evidence != b.evidence) return a.evidence > b.evidence;
   if (a.node != b.node) return a.node < b.node;
   if (a.process->start.attach_ticks != b.process->start.attach_ticks) {
     return a.process->start.attach_ticks < b.process->start.attach_ticks;
@@ -130,7 +136,7 @@ std::vector<Candidate> list_candidates(JobModel* parts) {
   for (uint32_t n = 0; n < parts->job.nodes.size(); ++n) {
     const spool::Node& node = parts->job.nodes[n];
     for (const auto& [number, process] : node.processes) {
-      candidates.push_back({n, &process, rank_of(process)});
+      candidates.push_back({n, &process, rank_of(process), evidence_of(process)});
     }
   }
   std::sort(candidates.begin(), candidates.end(), claims_before);

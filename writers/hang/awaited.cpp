@@ -5,6 +5,7 @@
 #include <set>
 
 #include "writers/hang/hang.h"
+#include "writers/profile/silent.h"
 
 namespace aon::writers {
 
@@ -87,7 +88,7 @@ bool HangFinder::is_behind(const PendingCollective& collective, Least* least) co
       const auto group = static_cast<uint32_t>(member);
       const Group& its = model_->groups[group];
       const bool is_whole = !progress_[group].has_hole && !is_end_unknown(*model_, its);
-      if (is_whole && its.process != nullptr) visit(group);
+      if (is_whole && !profile::is_silent(its)) visit(group);
     }
   };
   if (collective.instance == 0) {
@@ -196,7 +197,7 @@ std::optional<uint32_t> HangFinder::debtor(uint32_t group, const PendingMessage&
   const auto other = rank_member(*model_, message.communicator, message.peer);
   if (!other) return std::nullopt;
   const Progress& its = progress_[*other];
-  const bool is_known = model_->groups[*other].process != nullptr && !its.has_hole &&
+  const bool is_known = !profile::is_silent(model_->groups[*other]) && !its.has_hole &&
                         !is_end_unknown(*model_, model_->groups[*other]) && !its.has_open_message &&
                         *other != group;
   const Ranks& ranks = ranks_in(message.communicator);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "writers/profile/mpi_calls.h"
+#include "writers/profile/silent.h"
 
 namespace aon::writers {
 namespace {
@@ -229,7 +230,7 @@ bool HangFinder::is_collective(const OpenCall& call) const {
 
 std::optional<uint64_t> HangFinder::number_of(uint32_t group, uint32_t communicator) const {
   const Progress& progress = progress_[group];
-  if (progress.has_hole || model_->groups[group].process == nullptr) return std::nullopt;
+  if (progress.has_hole || profile::is_silent(model_->groups[group])) return std::nullopt;
   const auto found = progress.counts.find(communicator);
   if (found == progress.counts.end()) return 0;
   if (found->second.is_ambiguous) return std::nullopt;
@@ -286,7 +287,7 @@ HangFinder::Presence HangFinder::presence_of(uint32_t group, uint32_t communicat
                                              const Which& which) const {
   const Progress& progress = progress_[group];
   if (which.instance != 0) {
-    if (progress.has_hole || model_->groups[group].process == nullptr) return Presence::kUnknown;
+    if (progress.has_hole || profile::is_silent(model_->groups[group])) return Presence::kUnknown;
     const uint64_t preparation = uint64_t{communicator} << 32 | which.instance >> 32;
     const auto last = progress.starts.find(preparation);
     const auto wanted = static_cast<uint32_t>(which.instance);
@@ -327,7 +328,7 @@ void HangFinder::add_hang(uint32_t communicator, const Which& which,
   }
   for (const int64_t member : model_->communicators[communicator].members) {
     const bool is_known = member >= 0 && static_cast<size_t>(member) < model_->groups.size() &&
-                          model_->groups[static_cast<size_t>(member)].process != nullptr;
+                          !profile::is_silent(model_->groups[static_cast<size_t>(member)]);
     const auto group = static_cast<uint32_t>(member);
     if (is_known && in_call.count(group) != 0) continue;
     const bool is_cut = is_known && is_end_unknown(*model_, model_->groups[group]);

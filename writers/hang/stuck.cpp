@@ -8,6 +8,7 @@
 
 #include "writers/hang/hang.h"
 #include "writers/hang/text.h"
+#include "writers/profile/silent.h"
 
 namespace aon::writers {
 namespace {
@@ -161,7 +162,7 @@ class StuckText : private HangText {
   std::string absent_from_init() const {
     Waiters absent;
     for (const Group& group : model_.groups) {
-      if (group.rank && group.process == nullptr) absent.push_back(group.id);
+      if (group.rank && profile::is_silent(group)) absent.push_back(group.id);
     }
     if (absent.empty()) return {};
     return fmt::format(", rank {} did not come to it, or is not recorded", list(absent));
@@ -172,7 +173,7 @@ class StuckText : private HangText {
     for (const Group& group : model_.groups) {
       const bool is_there = report_.has_finalized[group.id] != 0 ||
                             std::binary_search(present.begin(), present.end(), group.id);
-      if (group.rank && group.process != nullptr && !is_there) absent.push_back(group.id);
+      if (group.rank && !profile::is_silent(group) && !is_there) absent.push_back(group.id);
     }
     if (absent.empty()) return {};
     if (absent.size() > 1) return fmt::format(", rank {} did not come to it", list(absent));

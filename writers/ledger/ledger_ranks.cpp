@@ -6,6 +6,7 @@
 
 #include "core/spool/format.h"
 #include "writers/ledger/ledger_nccl.h"
+#include "writers/profile/silent.h"
 
 namespace aon::writers::ledger {
 namespace {
@@ -217,6 +218,9 @@ Json group_json(const LedgerFacts& facts, const std::set<Identity>& with_file, c
   } else if (is_late_answer(with_file, identity_of(*facts.model, group), *sums)) {
     entry["late_answer"] = true;
   }
+  const bool is_followed = profile::is_silent(group) && process.start.fallback == 0;
+  if (is_followed && group.node < facts.clocks.size())
+    entry["followed_since"] = iso_time(facts.clocks[group.node].to_ns(process.start.attach_ticks));
   entry["threads"] = std::move(sums->threads);
   entry["providers"] = providers_json(process, *sums);
   return entry;

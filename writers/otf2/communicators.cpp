@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "writers/otf2/definitions.h"
+#include "writers/profile/silent.h"
 
 namespace aon::writers::otf2 {
 
@@ -27,8 +28,10 @@ GroupIds::GroupIds(const Model& model, const NcclTimelines& timelines) {
 void GlobalDefinitions::write_communicators() {
   guesses_.resize(model_.groups.size());
   std::iota(guesses_.begin(), guesses_.end(), 0u);
-  std::stable_partition(guesses_.begin(), guesses_.end(),
-                        [this](uint32_t group) { return model_.groups[group].process == nullptr; });
+  std::stable_partition(guesses_.begin(), guesses_.end(), [this](uint32_t group) {
+    const Group& one = model_.groups[group];
+    return one.rank && profile::is_silent(one);
+  });
   std::vector<uint64_t> masters(model_.groups.size());
   std::iota(masters.begin(), masters.end(), uint64_t{0});
   const std::vector<uint64_t>& timelines = timelines_.locations();

@@ -1,7 +1,9 @@
 // Who may tell the agent how a process has ended, where the kernel does not; whom it takes on when
-// it is short of descriptors; and what it makes of processes whose pids are not those it sees.
+// it is short of descriptors; and what it makes of processes whose pids are not those it sees, and
+// of programs that compute without a word.
 #include "core/agent/server.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
@@ -50,7 +52,7 @@ T message_of(MessageType type) {
 /// An agent that takes registered programs as processes, in a process of its own.
 class Agent {
  public:
-  Agent() {
+  explicit Agent(Following following = Following::kAll) {
     int pair[2];
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) ::_exit(90);
     ::close(pair[0]);  // the keeper is gone
@@ -62,7 +64,7 @@ class Agent {
     if (::listen(listener_.get(), 8) != 0) ::_exit(92);
     const DrainSettings settings{8u << 20, 16u << 20, false, 0};
     drainer_.emplace(settings, &state_, &staging_, &tail_, &inbox_, &modes_);
-    server_.emplace(listener_.get(), &state_, &*drainer_, &*keeper_, &nobody_, true);
+    server_.emplace(listener_.get(), &state_, &*drainer_, &*keeper_, &nobody_, following);
   }
 
   UniqueFd connect() const {
@@ -140,16 +142,38 @@ void tell(int connection, pid_t pid, int exit_code) {
 }
 
 /// What `scene` returns on a kernel that tells nobody but the parent how a process has ended.
-int on_old_kernel(const std::function<int(Agent&)>& scene) {
+int on_old_kernel(const std::function<int(Agent&)>& scene, Following following = Following::kAll) {
   const pid_t pid = ::fork();
   if (pid == 0) {
     if (become_old_kernel() != 0) ::_exit(95);
-    Agent agent;
+    Agent agent(following);
     ::_exit(scene(agent));
   }
   int status = 0;
   ::waitpid(pid, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/// The connection of a process that says it is `pid`.
+UniqueFd say_hello(const Agent& agent, pid_t pid) {
+  UniqueFd connection = agent.connect();
+  auto hello = message_of<Hello>(MessageType::kHello);
+  hello.pid = pid;
+  send_struct(connection.get(), hello);
+  return connection;
+}
+
+/// A child that computes, and says Hello when there is something to read from `word`.
+pid_t start_busy(const Agent& agent, int word) {
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  char byte = 0;
+  ::fcntl(word, F_SETFL, O_NONBLOCK);
+  while (::read(word, &byte, 1) != 1) {
+  }
+  const UniqueFd connection = say_hello(agent, ::getpid());
+  ::pause();
+  ::_exit(0);
 }
 
 /// Takes descriptors until `left` are.
@@ -162,15 +186,6 @@ void leave_descriptors(int left) {
 
 bool is_attached(ProcessCell& cell) {
   return cell.phase.load() == static_cast<uint32_t>(ProcessPhase::kAttached);
-}
-
-/// The connection of a process that says it is `pid`.
-UniqueFd say_hello(const Agent& agent, pid_t pid) {
-  UniqueFd connection = agent.connect();
-  auto hello = message_of<Hello>(MessageType::kHello);
-  hello.pid = pid;
-  send_struct(connection.get(), hello);
-  return connection;
 }
 
 /// The agent of a PID namespace, with a process of its own, meets one of outside that has the same
@@ -281,6 +296,50 @@ TEST(Server, keeps_a_parent_whose_child_was_gone_before_it_was_heard) {
     agent.poll();
     return proc::has_hung_up(parent.get()) ? 1 : 0;
   });
+  EXPECT_EQ(code, 0);
+}
+
+TEST(Server, takes_a_program_that_computes_for_a_process_and_its_word_for_the_same) {
+  const int code = on_old_kernel(
+      [](Agent& agent) {
+        int word[2];
+        if (::pipe(word) != 0) return 97;
+        const pid_t child = start_busy(agent, word[0]);
+        auto registration = message_of<Register>(MessageType::kRegister);
+        registration.pid = child;
+        registration.rank = 3;
+        const UniqueFd parent = agent.connect();
+        send_struct(parent.get(), registration);
+        agent.poll();
+        if (agent.process_count() != 0) return 1;
+        const auto is_there = [&] { return agent.process_count() == 1; };
+        for (int i = 0; i < 10 && !is_there(); ++i) agent.serve_until(is_there);
+        if (!is_there()) return 2;
+        ProcessCell& cell = agent.process(0);
+        if (cell.pid != child || cell.rank != 3 || cell.is_followed.load() != 1) return 3;
+        if (proc::cpu_time_ns(child) < kBusyCpuNs) return 4;
+        if (::write(word[1], "w", 1) != 1) return 98;
+        if (!agent.serve_until([&] { return cell.is_followed.load() == 0; })) return 5;
+        reap(child);
+        if (!agent.serve_until([&] { return !is_attached(cell); })) return 6;
+        return agent.process_count() == 1 ? 0 : 7;
+      },
+      Following::kBusy);
+  EXPECT_EQ(code, 0);
+}
+
+TEST(Server, takes_no_program_for_a_process_that_sleeps) {
+  const int code = on_old_kernel(
+      [](Agent& agent) {
+        const pid_t child = start_sleeper();
+        const UniqueFd parent = agent.connect();
+        wait_for(parent.get(), child);
+        int passes = 0;
+        agent.serve_until([&] { return ++passes > 150; });
+        reap(child);
+        return static_cast<int>(agent.process_count());
+      },
+      Following::kBusy);
   EXPECT_EQ(code, 0);
 }
 

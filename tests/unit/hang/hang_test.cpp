@@ -337,12 +337,26 @@ TEST(Hang, member_with_a_hole_may_have_passed) {
 }
 
 TEST(Hang, nobody_is_accused_of_whom_nothing_is_known) {
-  Job job(2);
-  job.open(0, 30 * kSecond, kBarrier).forget(1);
-  const HangReport& report = job.report();
-  ASSERT_EQ(report.hangs.size(), 1u);
-  EXPECT_THAT(report.hangs[0].absent, IsEmpty());
-  EXPECT_EQ(report.hangs[0].unknown_count, 1u);
+  for (const bool is_followed : {false, true}) {
+    Job job(2);
+    job.open(0, 30 * kSecond, kBarrier);
+    is_followed ? job.follow(1) : job.forget(1);
+    const HangReport& report = job.report();
+    ASSERT_EQ(report.hangs.size(), 1u);
+    EXPECT_THAT(report.hangs[0].absent, IsEmpty());
+    EXPECT_EQ(report.hangs[0].unknown_count, 1u);
+  }
+}
+
+TEST(Hang, whoever_is_only_followed_may_have_come_to_the_end) {
+  Job in_init(2);
+  in_init.name(kRecv, "MPI_Init").open(0, 30 * kSecond, kRecv).follow(1);
+  EXPECT_THAT(stuck_finding(in_init.model(), in_init.report(), true),
+              HasSubstr(", rank 1 did not come to it, or is not recorded"));
+  Job at_end(2);
+  at_end.name(kRecv, "MPI_Finalize").open(0, 30 * kSecond, kRecv).follow(1);
+  EXPECT_THAT(stuck_finding(at_end.model(), at_end.report(), true),
+              Not(HasSubstr("did not come to it")));
 }
 
 /// Neighbours need not be all members, so nobody is missing there.

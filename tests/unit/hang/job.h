@@ -36,6 +36,7 @@ class Job {
     processes_.resize(ranks);
     for (uint32_t rank = 0; rank < ranks; ++rank) {
       processes_[rank].start.pid = static_cast<int32_t>(100 + rank);
+      processes_[rank].regions[1] = {"MPI_Init", RegionRole::kFunction, Paradigm::kMpi};
       model_.groups[rank].process = &processes_[rank];
     }
   }
@@ -86,6 +87,11 @@ class Job {
   }
   Job& forget(uint32_t rank) {
     model_.groups[rank].process = nullptr;
+    return *this;
+  }
+  /// The agent has followed it from outside: it recorded nothing itself.
+  Job& follow(uint32_t rank) {
+    processes_[rank].regions.clear();
     return *this;
   }
   /// Of all ranks; its local id is 8.

@@ -132,6 +132,35 @@ TEST(LedgerSummary, where_no_call_was_recorded_it_says_why) {
   EXPECT_THAT(summary_lines(ledger, "/job"), Not(Contains(HasSubstr("no call was recorded"))));
 }
 
+TEST(LedgerSummary, names_call_paths_where_no_call_was_recorded) {
+  auto ledger = small_ledger();
+  for (auto& rank : ledger["ranks"]) {
+    rank["emitted"] = rank["lost"] = 0;
+    rank["providers"] = {{"perf", {{"emitted", 5}}}, {"sampling", {{"emitted", 500}}}};
+  }
+  EXPECT_EQ(summary_lines(ledger, "/job")[2],
+            "no calls recorded; 15 samples of counters, 1 500 of call paths");
+}
+
+TEST(LedgerSummary, says_what_short_programs_need_where_nothing_was_recorded) {
+  auto ledger = small_ledger();
+  ledger["ranks"] = nlohmann::json::array();
+  EXPECT_THAT(summary_lines(ledger, "/job"),
+              Contains(HasSubstr("without MPI: aon-run --without mpi")));
+}
+
+TEST(LedgerSummary, leaves_out_what_a_wrapper_lacks_beside_processes_that_recorded) {
+  auto ledger = small_ledger();
+  ledger["ranks"][2] = {{"rank", nullptr}, {"node", "n1"}, {"emitted", 0}, {"lost", 0}};
+  ledger["ranks"][2]["providers"]["mpi"] = {{"state", "off"}, {"reason", "no call"}};
+  const auto lines_of_mpi = testing::Contains(testing::StartsWith("mpi off on 1 process"));
+  EXPECT_THAT(provider_lines(ledger), lines_of_mpi);
+  ledger["ranks"][2]["followed_since"] = "2026-01-01T00:00:00Z";
+  EXPECT_THAT(provider_lines(ledger), Not(lines_of_mpi));
+  for (auto& rank : ledger["ranks"]) rank["emitted"] = 0;
+  EXPECT_THAT(provider_lines(ledger), lines_of_mpi) << "nobody recorded";
+}
+
 TEST(LedgerSummary, names_incomplete_ranks) {
   auto ledger = small_ledger();
   ledger["job"]["complete"] = false;

@@ -46,6 +46,58 @@ TEST(Assemble, ranks_come_first_and_others_after_all_of_them) {
   EXPECT_EQ((*parts)->model.groups[1].process->start.pid, 1001);
 }
 
+/// A shell or wrapper that the agent followed before it had started the program.
+void add_followed(NodeSpool* node, uint32_t process, int32_t rank) {
+  ProcessStartDefinition start{};
+  start.process = process;
+  start.pid = static_cast<int32_t>(1000 + process);
+  start.attach_ticks = 1;
+  start.rank = rank;
+  start.world_size = 2;
+  node->define(process, DefinitionType::kProcessStart, start, {"/bin/sh", "n1"});
+  ProviderDefinition off{};
+  off.state = ProviderState::kOff;
+  node->define(process, DefinitionType::kProvider, off, {"mpi", "no call", ""});
+  node->add_exit(process, 80'000, 0, 0);
+}
+
+TEST(Assemble, rank_is_who_recorded_and_not_who_was_followed_before_it) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  add_followed(&node, 0, 0);
+  add_followed(&node, 1, 1);
+  node.attach_ticks = 50;
+  node.add_process(2, 0, 2, kRegions);
+  node.add_records(2, 1, spans(1));
+  node.add_exit(2, 80'000, 0, 0);
+  node.finish();
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  const json ledger = read_ledger(job.path());
+  expect_law(ledger);
+  EXPECT_EQ(ledger["ranks"][0]["pid"], 1002);
+  EXPECT_FALSE(ledger["ranks"][0].contains("followed_since"));
+  EXPECT_EQ(ledger["ranks"][1]["pid"], 1001) << "nobody else has its rank";
+  EXPECT_TRUE(ledger["ranks"][2]["rank"].is_null());
+  EXPECT_EQ(ledger["ranks"][2]["pid"], 1000);
+  EXPECT_TRUE(ledger["ranks"][2].contains("followed_since"));
+  EXPECT_TRUE(ledger["job"]["complete"]);
+  EXPECT_FALSE(ledger["assembly"]["communication_complete"]) << "of rank 1";
+}
+
+TEST(Assemble, a_wrapper_beside_the_ranks_takes_nothing_from_their_communication) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  add_followed(&node, 0, 0);
+  for (uint32_t process = 1; process < 3; ++process) {
+    node.add_process(process, static_cast<int32_t>(process) - 1, 2, kRegions);
+    node.add_records(process, 1, spans(1));
+    node.add_exit(process, 80'000, 0, 0);
+  }
+  node.finish();
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  EXPECT_TRUE(read_ledger(job.path())["assembly"]["communication_complete"]);
+}
+
 TEST(Assemble, ledger_law_holds_with_every_kind_of_loss) {
   TemporaryFolder job;
   NodeSpool node(job.path(), "n1");

@@ -1,0 +1,88 @@
+#include "core/agent/followable.h"
+
+#include <elf.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <string_view>
+
+#include "core/base/disable.h"
+#include "core/base/file.h"
+#include "core/provider/names.h"
+
+namespace aon::agent {
+namespace {
+
+/// Those of the node that tell something of each process.
+constexpr const char* kFollowers[] = {"perf", "process", "sampling"};
+
+std::string read_link(const std::string& path) {
+  char target[PATH_MAX];
+  const ssize_t bytes = ::readlink(path.c_str(), target, sizeof(target));
+  return bytes > 0 ? std::string(target, static_cast<size_t>(bytes)) : std::string();
+}
+
+std::string proc_path(pid_t pid, const char* name) {
+  return "/proc/" + std::to_string(pid) + "/" + name;
+}
+
+/// As the kernel told it at its start (AT_SECURE). What may not be read is of another user, or does
+/// not want to be looked at; what has no such entry is of another word size.
+bool is_privileged(pid_t pid) {
+  const Result<std::string> bytes = read_text_file(proc_path(pid, "auxv"), 4096);
+  if (!bytes) return true;
+  for (size_t at = 0; at + sizeof(Elf64_auxv_t) <= bytes->size(); at += sizeof(Elf64_auxv_t)) {
+    Elf64_auxv_t entry{};
+    std::memcpy(&entry, bytes->data() + at, sizeof(entry));
+    if (entry.a_type == AT_SECURE) return entry.a_un.a_val != 0;
+  }
+  return true;
+}
+
+/// As it was at its start.
+bool is_disabled(pid_t pid) {
+  constexpr std::string_view kVariable = "AON_DISABLE=";
+  const Result<std::string> text = read_text_file(proc_path(pid, "environ"));
+  if (!text) return true;
+  for (size_t at = 0; at < text->size();) {
+    const std::string_view variable = text->c_str() + at;
+    if (variable.starts_with(kVariable))
+      return is_disabled_by(variable.data() + kVariable.size());
+    at += variable.size() + 1;
+  }
+  return false;
+}
+
+}  // namespace
+
+Following following_of(const Options& options) {
+  const provider::Selection selection{options.providers, options.without};
+  if (!provider::is_wanted(selection, "mpi")) return Following::kAll;
+  const auto is_wanted = [&](const std::string& name) {
+    return provider::is_wanted(selection, name);
+  };
+  const auto is_users = [&](const std::string& name) {
+    return name.starts_with('/') && is_wanted(name);
+  };
+  const bool has_followers =
+      std::any_of(std::begin(kFollowers), std::end(kFollowers), is_wanted) ||
+      std::any_of(options.providers.begin(), options.providers.end(), is_users);
+  return has_followers ? Following::kBusy : Following::kNobody;
+}
+
+std::string followable_program(pid_t pid, std::span<const std::string> left_alone) {
+  const std::string program = read_link(proc_path(pid, "exe"));
+  const bool is_left_alone =
+      std::find(left_alone.begin(), left_alone.end(), program) != left_alone.end();
+  if (is_left_alone || is_privileged(pid) || is_disabled(pid)) return {};
+  return program;
+}
+
+bool shares_pid_namespace(pid_t pid) {
+  const std::string own = read_link("/proc/self/ns/pid");
+  return !own.empty() && read_link(proc_path(pid, "ns/pid")) == own;
+}
+
+}  // namespace aon::agent

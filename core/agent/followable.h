@@ -1,0 +1,31 @@
+/// Whom the agent follows without a word from the program itself: what the kernel counts, samples
+/// and tells of it. Programs that AON leaves alone stay alone.
+/// Thread: any.   Cost: four files of /proc.
+#pragma once
+
+#include <sys/types.h>
+
+#include <span>
+#include <string>
+
+#include "core/base/options.h"
+
+namespace aon::agent {
+
+/// Which of the programs that aon-run registers.
+enum class Following {
+  kNobody,  ///< no provider would have anything to tell of them
+  kBusy,    ///< those that compute and have said no Hello (busy_programs.h)
+  kAll      ///< from the start: MPI calls are not wanted, so they say none
+};
+Following following_of(const Options& options);
+
+/// Path of the program that `pid` runs; empty where it is not to be followed: it is one of
+/// `left_alone`, has AON_DISABLE in its environment, is privileged (set-uid and the like), runs as
+/// another user, or does not show itself.
+std::string followable_program(pid_t pid, std::span<const std::string> left_alone);
+
+/// Whether pids that `pid` tells are those that are seen here.
+bool shares_pid_namespace(pid_t pid);
+
+}  // namespace aon::agent

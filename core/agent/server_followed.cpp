@@ -1,0 +1,155 @@
+// Registered programs, and those of them that are processes without a word of their own.
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "core/agent/server.h"
+#include "core/base/descriptors.h"
+
+namespace aon::agent {
+namespace {
+
+constexpr int kMostForebears = 32;  ///< that are asked whether they are somebody
+
+bool is_below(pid_t pid, pid_t forebear) {
+  for (int i = 0; i < kMostForebears && pid > 1; ++i) {
+    pid = proc::parent_of(pid);
+    if (pid == forebear) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void Server::register_pid(const Register& message, int32_t peer) {
+  StateHeader& header = state_->header();
+  const bool is_elsewhere = peer == 0;
+  if (message.expected_local_ranks != 0)
+    header.expected_ranks.store(message.expected_local_ranks, std::memory_order_relaxed);
+  const uint32_t index = header.registered_count.load(std::memory_order_relaxed);
+  UniqueFd pidfd(is_elsewhere ? -1 : proc::open_pidfd(message.pid));
+  if (pidfd && is_among_the_last(pidfd.get())) pidfd.reset();
+  if (index >= kMaxRegistered) return note_world(message.world_size);
+  RegisteredPid& registered = header.registered[index];
+  registered.pid = message.pid;
+  registered.is_elsewhere = is_elsewhere ? 1 : 0;
+  registered.rank = message.rank;
+  registered.world_size = message.world_size;
+  registered.start_time_ticks = is_elsewhere ? 0 : proc::start_time_ticks(message.pid);
+  const bool is_watched = pidfd || (!is_elsewhere && polled_.add(index, message.pid));
+  registered.is_gone = is_watched ? 0 : 1;
+  // Of a PID namespace below this one the peer has a pid here, and what it tells is none.
+  const bool may_be_followed =
+      following_ == Following::kBusy && is_watched && shares_pid_namespace(peer);
+  registered.may_be_followed = may_be_followed ? 1 : 0;
+  std::memcpy(registered.program, message.program, sizeof(registered.program));
+  registered.program[sizeof(registered.program) - 1] = '\0';
+  const int fd = pidfd.get();
+  if (pidfd) keeper_->keep(KeepKind::kRegistered, index, message.pid, {&fd, 1});
+  header.registered_count.store(index + 1, std::memory_order_release);  // pairs with agent:cells
+  note_world(message.world_size);
+  if (pidfd) add_registered(index, std::move(pidfd));
+  if (following_ == Following::kAll && !is_elsewhere) follow(registered, registered.program);
+  if (may_be_followed && !is_known(message.pid, registered.start_time_ticks))
+    busy_.add(index, message.pid);
+}
+
+/// A registered program as a process without a connection: its pidfd stands in for one. `program`
+/// has ProgramCell::kPathBytes.
+void Server::follow(const RegisteredPid& registered, const char* program) {
+  UniqueFd pidfd(proc::open_pidfd(registered.pid));
+  UniqueFd connection(proc::open_pidfd(registered.pid));
+  const uint64_t start_time_ticks = proc::start_time_ticks(registered.pid);
+  if (!pidfd || !connection || start_time_ticks != registered.start_time_ticks) return;
+  // aon-run may stand before aon-run: the pid is the same.
+  if (is_known(registered.pid, start_time_ticks)) return;
+  uint32_t cell = kNoCell;
+  const Newcomer newcomer{registered.pid,   registered.rank, registered.world_size,
+                          start_time_ticks, program,         true};
+  add_process(newcomer, std::move(connection), std::move(pidfd), &cell);
+}
+
+/// Those that compute and have said no Hello. What has started others of the launch may be a
+/// launcher that has much to do: it is asked again when it has used as much of its own.
+void Server::follow_busy(uint64_t now_ns) {
+  for (const uint32_t number : busy_.due(now_ns)) {
+    const RegisteredPid& registered = state_->header().registered[number];
+    const std::string program = has_others_below(registered.pid)
+                                    ? std::string()
+                                    : followable_program(registered.pid, left_alone_);
+    if (program.empty()) {
+      busy_.put_off(number);
+      continue;
+    }
+    busy_.forget_pid(registered.pid);
+    char path[ProgramCell::kPathBytes] = {};
+    program.copy(path, sizeof(path) - 1);
+    follow(registered, path);
+  }
+}
+
+/// Of an earlier worker.
+void Server::find_busy_again() {
+  const StateHeader& header = state_->header();
+  std::set<std::pair<int32_t, uint64_t>> known;
+  const uint32_t process_count = header.process_count.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < process_count; ++i)
+    known.insert({state_->process(i).pid_here(), state_->process(i).start_time_ticks});
+  const uint32_t registered_count = header.registered_count.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < registered_count; ++i) {
+    const RegisteredPid& registered = header.registered[i];
+    const bool is_candidate = registered.may_be_followed != 0 && registered.is_gone == 0;
+    if (is_candidate && known.count({registered.pid, registered.start_time_ticks}) == 0)
+      busy_.add(i, registered.pid);
+  }
+}
+
+/// Whether a live process or registered program descends from `pid`.
+bool Server::has_others_below(int32_t pid) const {
+  const auto is_one = [&](int32_t other) {
+    return other != 0 && other != pid && is_below(other, pid);
+  };
+  for (const auto& [index, process] : processes_) {
+    if (process.ended_ns == 0 && is_one(state_->process(index).pid_here())) return true;
+  }
+  const StateHeader& header = state_->header();
+  return std::any_of(registered_.begin(), registered_.end(), [&](const auto& entry) {
+    return is_one(header.registered[entry.first].pid);
+  });
+}
+
+/// The followed process has said Hello: from here on it is as any other.
+bool Server::take_over(uint32_t cell_index, UniqueFd connection, const Hello& hello) {
+  ProcessCell& cell = state_->process(cell_index);
+  Process& process = processes_.at(cell_index);
+  const int descriptors[] = {connection.get(), drainer_->ring_fd(cell_index), process.pidfd.get()};
+  if (!keeper_->keep(KeepKind::kProcess, cell.process, cell.pid, descriptors)) return false;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, process.connection.get(), nullptr);
+  process.connection = std::move(connection);
+  cell.is_followed.store(0, std::memory_order_relaxed);
+  cell.program.set(hello.program);  // what aon-run started may have been a shell
+  watch_connection(process);
+  return true;
+}
+
+bool Server::is_known(int32_t pid, uint64_t start_time_ticks) const {
+  return std::any_of(processes_.begin(), processes_.end(), [&](const auto& entry) {
+    const ProcessCell& cell = state_->process(entry.first);
+    return cell.pid_here() == pid && cell.start_time_ticks == start_time_ticks;
+  });
+}
+
+uint32_t Server::find_followed(int32_t pid, uint64_t start_time_ticks) const {
+  for (const auto& [index, process] : processes_) {
+    const ProcessCell& cell = state_->process(index);
+    if (process.ended_ns == 0 && cell.is_followed.load(std::memory_order_relaxed) != 0 &&
+        cell.pid == pid && cell.start_time_ticks == start_time_ticks)
+      return index;
+  }
+  return kNoCell;
+}
+
+}  // namespace aon::agent

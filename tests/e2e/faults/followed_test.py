@@ -1,0 +1,231 @@
+"""Programs that say nothing to the agent and compute: it follows them from outside, once they have
+used a second of CPU time. Without MPI, linked statically, before a late MPI_Init, above the program
+that is the rank; and those that are to be left alone."""
+import os
+import shutil
+import signal
+import unittest
+
+from fault_test import BUILD, FaultCase, agent_pids, environment, main, run, wait_until
+
+import readers  # found where fault_test looks
+
+PROGRAM = (BUILD / "bin" / "followed").resolve()
+STATIC = (BUILD / "bin" / "followed_static").resolve()
+# Not to be weighed against what the machine does beside it.
+OPTIONS = ("--budget", "100")
+LONG_ENOUGH = 2.5  # seconds of CPU time
+# The same of a shell: the 14th field there is user time, in hundredths.
+BURN = ("while read -ra stat < /proc/$$/stat; ((stat[13] < 250)); do "
+        "for ((i = 0; i < 20000; ++i)); do :; done; done; ")
+
+
+class Followed(FaultCase):
+    def job(self, *command, ranks=0, options=OPTIONS, env=None):
+        launcher = ["mpirun", "-n", ranks] if ranks else []
+        process = run([*launcher, "aon-run", "-o", self.output, *options, "--", *command], env=env)
+        self.assert_exit(process)
+        return self.finish(), process.stderr
+
+    def assert_followed(self, entry, reason="no MPI call passed the preloaded library"):
+        providers = entry["providers"]
+        self.assertEqual(entry["emitted"], 0)
+        self.assertGreater(providers["perf"]["emitted"], 0)
+        if providers["sampling"]["state"] != "off":
+            self.assertGreater(providers["sampling"]["emitted"], 0)
+        self.assertEqual((providers["mpi"]["state"], providers["mpi"]["reason"]), ("off", reason))
+        self.assertEqual(providers["recording"]["state"], "degraded")
+        self.assertIn("aon-run --without mpi", providers["recording"]["remedy"])
+        self.assertRegex(entry["followed_since"], r"^20\d\d-.*Z$")
+        self.assertEqual(entry["exit"], {"code": 0, "signal": 0})
+
+    def assert_opens(self):
+        readers.otf2_print(self, self.output)
+        readers.otf2_structure(self, self.output)
+
+    def assert_nothing(self, document, said):
+        self.assertEqual(document["ranks"], [])
+        self.assertIn("nothing was recorded", said)
+
+
+class Silent(Followed):
+    def test_program_without_mpi(self):
+        document, said = self.job(PROGRAM, "spin", LONG_ENOUGH)
+        (entry,) = document["ranks"]
+        self.assert_followed(entry)
+        self.assertEqual((entry["rank"], entry["program"]), (None, str(PROGRAM)))
+        self.assertTrue(document["job"]["complete"], document["job"])
+        self.assertNotIn("nothing was recorded", said)
+        self.assertIn("no calls recorded; ", said)
+        self.assertIn("(aon-run --without mpi has all)", said)
+        self.assert_opens()
+
+    def test_ranks_without_mpi(self):
+        document, said = self.job(PROGRAM, "spin", LONG_ENOUGH, ranks=2)
+        self.assertEqual([r["rank"] for r in document["ranks"]], [0, 1])
+        for entry in document["ranks"]:
+            self.assert_followed(entry)
+            self.assertEqual(entry["world"], 2)
+        self.assertTrue(document["job"]["complete"], document["job"])
+        self.assertEqual(document["job"]["incomplete_ranks"], [])
+        self.assertIn("2 ranks on 1 node", said)
+        self.assert_opens()
+
+    def test_threads_that_were_there_before(self):
+        import h5py
+
+        document, _ = self.job(PROGRAM, "spin", LONG_ENOUGH, 3)
+        if document["ranks"][0]["providers"]["sampling"]["state"] == "off":
+            self.skipTest(document["ranks"][0]["providers"]["sampling"]["reason"])
+        with h5py.File(self.output / "profile.h5") as file:
+            self.assertEqual(len(set(file["samples/tid"][:])), 3)
+
+    def test_static_program(self):
+        document, said = self.job(STATIC, "spin", LONG_ENOUGH)
+        (entry,) = document["ranks"]
+        reason = f"{STATIC} is linked statically: no library can be loaded into it"
+        self.assert_followed(entry, reason)
+        self.assertEqual(document["nodes"][0]["providers"]["mpi"]["reason"], reason)
+        self.assertEqual(said.count("is linked statically"), 1, said)
+
+    def test_program_that_another_became(self):
+        script = f"{BURN} exec {PROGRAM} spin 1"
+        document, _ = self.job("bash", "-c", script)
+        self.assert_followed(document["ranks"][0])
+        self.assertEqual(len(document["ranks"]), 1)
+
+    def test_rank_that_is_killed(self):
+        run(["mpirun", "-n", 1, "aon-run", "-o", self.output, "--", "bash", "-c",
+             f"{BURN} kill -9 $$"])
+        document = self.finish()
+        self.assertEqual(self.rank_of(document, 0)["exit"], {"code": None, "signal": 9})
+        self.assertEqual(document["job"]["incomplete_ranks"], [0])
+
+    def test_killed_worker_goes_on_following(self):
+        process = self.start_job(2, PROGRAM, "spin", 6, options=OPTIONS)
+        wait_until(lambda: list(self.output.glob("spool/*/p[0-9]*.aon")), what="samples")
+        _, worker = wait_until(lambda: len(pids := agent_pids(self.output)) == 2 and pids,
+                               what="keeper and worker")
+        os.kill(worker, signal.SIGKILL)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, err)
+        document = self.finish()
+        self.assertEqual([r["rank"] for r in document["ranks"]], [0, 1])
+        for entry in document["ranks"]:
+            self.assert_followed(entry)
+
+    def test_worker_that_was_killed_before(self):
+        process = self.start_job(1, PROGRAM, "spin", 4, options=OPTIONS)
+        _, worker = wait_until(lambda: len(pids := agent_pids(self.output)) == 2 and pids,
+                               what="keeper and worker")
+        os.kill(worker, signal.SIGKILL)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, err)
+        self.assert_followed(self.rank_of(self.finish(), 0))
+
+
+class LateWord(Followed):
+    def test_late_init(self):
+        document, said = self.job(PROGRAM, "later", LONG_ENOUGH, 50, ranks=2)
+        self.assertEqual([r["rank"] for r in document["ranks"]], [0, 1])
+        for rank, entry in enumerate(document["ranks"]):
+            self.assertEqual(entry["providers"]["mpi"]["state"], "on")
+            self.assertNotIn("recording", entry["providers"])
+            self.assertNotIn("followed_since", entry)
+            self.assertGreater(entry["providers"]["perf"]["emitted"], 0)
+            self.assertEqual(entry["emitted"], 52)
+            self.assertEqual(self.profile_count(rank), 50)
+        self.assertTrue(document["job"]["complete"], document["job"])
+        self.assertTrue(document["assembly"]["communication_complete"])
+        self.assertNotIn("not collected: mpi", said)
+        self.assert_opens()
+
+    def test_other_program_of_the_same_process(self):
+        script = f"{BURN} exec {BUILD}/bin/agent_emitter 2 1000 100 100"
+        document, _ = self.job("bash", "-c", script, ranks=1)
+        (entry,) = document["ranks"]
+        self.assertEqual((entry["rank"], entry["emitted"], entry["exit"]["code"]), (0, 2000, 0))
+        self.assertTrue(entry["program"].endswith("agent_emitter"), entry["program"])
+        self.assertGreater(entry["providers"]["perf"]["emitted"], 0)
+
+
+class Above(Followed):
+    """What starts the program that is the rank."""
+
+    def assert_ranks_below(self, document, program):
+        ranks = [r for r in document["ranks"] if r["rank"] is not None]
+        self.assertEqual([r["rank"] for r in ranks], [0, 1])
+        for entry in ranks:
+            self.assertTrue(entry["program"].endswith(program), entry["program"])
+            self.assertGreater(entry["emitted"], 0)
+        self.assertTrue(document["job"]["complete"], document["job"])
+        return [r for r in document["ranks"] if r["rank"] is None]
+
+    def test_shell_that_computes_first(self):
+        words = " ".join(map(str, self.worker("pace", 1)))
+        document, said = self.job("bash", "-c", f"{BURN} {words}; true", ranks=2)
+        shells = self.assert_ranks_below(document, "fault_worker")
+        self.assertEqual(len(shells), 2)
+        for shell in shells:
+            self.assertTrue(shell["program"].endswith("bash"), shell["program"])
+            self.assert_followed(shell)
+        self.assertTrue(document["assembly"]["communication_complete"])
+        self.assertNotIn("not collected: mpi", said)
+        self.assertIn("2 ranks, 2 other processes on 1 node", said)
+        self.assert_opens()
+
+    def test_child_that_records_without_mpi(self):
+        script = f"{BURN} {BUILD}/bin/agent_emitter 2 1000 100 100; true"
+        document, _ = self.job("bash", "-c", script, ranks=2)
+        self.assertEqual(len(self.assert_ranks_below(document, "agent_emitter")), 2)
+
+    def test_shell_that_starts_them_alone(self):
+        words = " ".join(map(str, self.worker("busy", 2)))
+        document, _ = self.job("bash", "-c", f"{words}; {words}; true", ranks=2)
+        programs = {os.path.basename(r["program"]) for r in document["ranks"]}
+        self.assertEqual(programs, {"fault_worker"})
+        self.assertEqual(len(document["ranks"]), 4)
+
+    def test_launcher_that_is_busy_beside_them(self):
+        """As one that polls: it has started others of the launch."""
+        words = " ".join(map(str, self.worker("pace", 3)))
+        script = (f"{words} & until [ -e {self.counts}/count.0 ]; do sleep 0.1; done; "
+                  "while kill -0 $! 2> /dev/null; do :; done")
+        document, _ = self.job("bash", "-c", script, ranks=1)
+        (entry,) = document["ranks"]
+        self.assertTrue(entry["program"].endswith("fault_worker"), entry["program"])
+
+
+class LeftAlone(Followed):
+    def test_program_that_is_too_short(self):
+        document, said = self.job(PROGRAM, "spin", 0.1)
+        self.assert_nothing(document, said)
+        self.assertIn("aon-run --without mpi", said)
+
+    def test_no_provider_that_would_tell_of_it(self):
+        self.assert_nothing(*self.job(PROGRAM, "spin", LONG_ENOUGH, options=("--providers", "mpi")))
+
+    def test_avoided_program(self):
+        env = environment() | {"HOME": str(self.folder)}
+        env.pop("XDG_CONFIG_HOME", None)
+        self.assert_exit(run(["aon", "avoid", "--add", PROGRAM], env=env))
+        words = ["bash", "-c", f"exec {PROGRAM} spin {LONG_ENOUGH}"]
+        self.assert_nothing(*self.job(*words, env=env))
+
+    def test_program_that_was_not_to_be_recorded(self):
+        words = ["env", "AON_DISABLE=1", PROGRAM, "spin", LONG_ENOUGH]
+        self.assert_nothing(*self.job(*words))
+
+    @unittest.skipUnless(os.geteuid() == 0, "a program of another user needs root")
+    def test_set_uid_program(self):
+        self.folder.chmod(0o755)
+        program = self.folder / "program"
+        shutil.copy(STATIC, program)
+        os.chown(program, 65534, 65534)
+        program.chmod(0o4755)
+        # aon-run itself would not even begin.
+        self.assert_nothing(*self.job("bash", "-c", f"exec {program} spin {LONG_ENOUGH}"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+#include "core/agent/followable.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+namespace aon::agent {
+namespace {
+
+Following with(std::vector<std::string> providers, std::vector<std::string> without = {}) {
+  Options options;
+  options.providers = std::move(providers);
+  options.without = std::move(without);
+  return following_of(options);
+}
+
+/// A child that runs sleep(1) with one more variable in its environment.
+class Sleeper {
+ public:
+  explicit Sleeper(const char* variable) : pid_(::fork()) {
+    if (pid_ == 0) {
+      char* const words[] = {const_cast<char*>("sleep"), const_cast<char*>("60"), nullptr};
+      char* const variables[] = {const_cast<char*>("A=1"), const_cast<char*>(variable), nullptr};
+      ::execve("/bin/sleep", words, variables);
+      ::_exit(1);
+    }
+    for (int i = 0; i < 500 && path() != program(); ++i) ::usleep(10'000);
+  }
+  ~Sleeper() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  pid_t pid() const { return pid_; }
+  std::string program() const { return std::filesystem::canonical("/bin/sleep"); }
+
+ private:
+  std::string path() const {
+    std::error_code ignored;
+    return std::filesystem::read_symlink("/proc/" + std::to_string(pid_) + "/exe", ignored);
+  }
+  pid_t pid_;
+};
+
+TEST(Followable, who_is_followed_depends_on_what_is_wanted) {
+  EXPECT_EQ(with({}), Following::kBusy);
+  EXPECT_EQ(with({}, {"mpi"}), Following::kAll);
+  EXPECT_EQ(with({"perf"}), Following::kAll) << "no MPI";
+  EXPECT_EQ(with({"mpi", "node", "nccl"}), Following::kNobody);
+  EXPECT_EQ(with({"mpi", "process"}), Following::kBusy);
+  EXPECT_EQ(with({"mpi", "/opt/provider.so"}), Following::kBusy) << "nobody knows what it does";
+  EXPECT_EQ(with({}, {"perf", "sampling"}), Following::kBusy);
+  EXPECT_EQ(with({}, {"perf", "sampling", "process"}), Following::kNobody);
+}
+
+TEST(Followable, a_program_has_the_path_that_it_runs) {
+  const Sleeper sleeper("B=2");
+  EXPECT_EQ(followable_program(sleeper.pid(), {}), sleeper.program());
+}
+
+TEST(Followable, what_is_left_alone_is_not) {
+  const Sleeper sleeper("B=2");
+  const std::vector<std::string> others{"/bin/none"};
+  const std::vector<std::string> programs{"/bin/none", sleeper.program()};
+  EXPECT_EQ(followable_program(sleeper.pid(), others), sleeper.program());
+  EXPECT_EQ(followable_program(sleeper.pid(), programs), "");
+}
+
+TEST(Followable, what_is_switched_off_is_not) {
+  const Sleeper off("AON_DISABLE=1");
+  EXPECT_EQ(followable_program(off.pid(), {}), "");
+  const Sleeper on("AON_DISABLE=0");
+  EXPECT_EQ(followable_program(on.pid(), {}), on.program());
+}
+
+TEST(Followable, what_has_ended_is_not) {
+  const pid_t pid = ::fork();
+  if (pid == 0) ::_exit(0);
+  siginfo_t info{};
+  ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT);
+  EXPECT_EQ(followable_program(pid, {}), "");
+  ::waitpid(pid, nullptr, 0);
+  EXPECT_EQ(followable_program(pid, {}), "");
+}
+
+TEST(Followable, pids_of_another_namespace_are_others) {
+  EXPECT_TRUE(shares_pid_namespace(::getpid()));
+  EXPECT_FALSE(shares_pid_namespace(0));
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t parent = ::fork();
+  if (parent == 0) {
+    pid_t inner = 0;
+    if (::unshare(CLONE_NEWPID) == 0) inner = ::fork();
+    if (inner == 0 && ::getpid() == 1) ::pause();
+    if (::write(ready[1], &inner, sizeof(inner)) != sizeof(inner)) ::_exit(1);
+    ::pause();
+  }
+  pid_t inner = 0;
+  ASSERT_EQ(::read(ready[0], &inner, sizeof(inner)), static_cast<ssize_t>(sizeof(inner)));
+  if (inner > 0) {
+    EXPECT_FALSE(shares_pid_namespace(inner));
+    ::kill(inner, SIGKILL);
+  }
+  ::kill(parent, SIGKILL);
+  ::waitpid(parent, nullptr, 0);
+  if (inner <= 0) GTEST_SKIP() << "namespaces are not allowed here";
+}
+
+}  // namespace
+}  // namespace aon::agent
