@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 namespace aon::agent {
 namespace {
@@ -28,7 +30,8 @@ class Sleeper {
       ::execve("/bin/sleep", words, variables);
       ::_exit(1);
     }
-    for (int i = 0; i < 500 && path() != program(); ++i) ::usleep(10'000);
+    // exec() gives it a path first, then all else.
+    for (int i = 0; i < 500 && (path() != program() || !is_asleep()); ++i) ::usleep(10'000);
   }
   ~Sleeper() {
     ::kill(pid_, SIGKILL);
@@ -41,6 +44,11 @@ class Sleeper {
   std::string path() const {
     std::error_code ignored;
     return std::filesystem::read_symlink("/proc/" + std::to_string(pid_) + "/exe", ignored);
+  }
+  bool is_asleep() const {
+    std::ifstream file("/proc/" + std::to_string(pid_) + "/stat");
+    const std::string line(std::istreambuf_iterator<char>(file), {});
+    return line.find(") S ") != std::string::npos;
   }
   pid_t pid_;
 };

@@ -155,10 +155,11 @@ int on_old_kernel(const std::function<int(Agent&)>& scene, Following following =
 }
 
 /// The connection of a process that says it is `pid`.
-UniqueFd say_hello(const Agent& agent, pid_t pid) {
+UniqueFd say_hello(const Agent& agent, pid_t pid, uint64_t start_time_ticks = 0) {
   UniqueFd connection = agent.connect();
   auto hello = message_of<Hello>(MessageType::kHello);
   hello.pid = pid;
+  hello.start_time_ticks = start_time_ticks;
   send_struct(connection.get(), hello);
   return connection;
 }
@@ -171,7 +172,8 @@ pid_t start_busy(const Agent& agent, int word) {
   ::fcntl(word, F_SETFL, O_NONBLOCK);
   while (::read(word, &byte, 1) != 1) {
   }
-  const UniqueFd connection = say_hello(agent, ::getpid());
+  const pid_t own = ::getpid();
+  const UniqueFd connection = say_hello(agent, own, proc::start_time_ticks(own));
   ::pause();
   ::_exit(0);
 }
