@@ -39,6 +39,8 @@ Json happening_json(const Happening& what, WhoAndWhen who) {
           {"processes", who.process_count}};
 }
 
+}  // namespace
+
 Json nccl_level_changes_json(const LedgerFacts& facts) {
   Json changes = Json::array();
   for (const Group& group : facts.model->groups) {

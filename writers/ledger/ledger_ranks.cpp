@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/time.h"
 #include "core/spool/format.h"
 #include "writers/ledger/ledger_nccl.h"
 #include "writers/profile/silent.h"
