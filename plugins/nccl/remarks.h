@@ -10,8 +10,8 @@ namespace aon::nccl {
 constexpr int kMaxReasonBytes = 640;  ///< of a remark, and of all
 constexpr int kMaxRemedyBytes = 320;
 
-enum class Topic : uint8_t { kMemory, kLevel, kMembers, kChain, kLosses };
-constexpr int kTopicCount = 5;
+enum class Topic : uint8_t { kMemory, kLevel, kMembers, kChain, kRoom, kLosses };
+constexpr int kTopicCount = 6;
 
 /// Takes the place of what was said of `topic`; kOn with "": nothing is wrong there.
 void remark(Topic topic, ProviderState state, const char* reason, const char* remedy);

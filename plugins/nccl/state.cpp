@@ -5,6 +5,7 @@
 #include <aon/process_mutex.h>
 #include <aon/writer.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -84,6 +85,19 @@ uint64_t shared_bytes() {
   struct statvfs status;
   if (statvfs("/dev/shm", &status) != 0) return 0;
   return static_cast<uint64_t>(status.f_blocks) * status.f_frsize;
+}
+
+/// Whether /dev/shm has room now for what NCCL puts there at the first operation with channels: some
+/// 40 MB a rank and communicator. Without it NCCL before 2.31 does not survive (PR #2326), and a
+/// program may have filled it since its start (data loaders of PyTorch).
+bool has_room_for_channels(const State& state) {
+  const int saved_errno = errno;
+  struct statvfs status;
+  const bool is_known = statvfs("/dev/shm", &status) == 0;
+  errno = saved_errno;
+  if (!is_known) return false;
+  const uint64_t free_bytes = static_cast<uint64_t>(status.f_bavail) * status.f_frsize;
+  return free_bytes >= state.live_count.load(std::memory_order_relaxed) * kMinSharedBytes;
 }
 
 /// The GPU's times need the rate of the clock, which takes a moment to see.
@@ -381,6 +395,7 @@ void* add(const CommunicatorFacts& facts, int* mask) AON_REQUIRES(g_mutex) {
   const uint32_t generation = communicator->generation.load(std::memory_order_relaxed) + 1;
   communicator->generation.store(generation,
                                  std::memory_order_release);  // pairs with nccl:communicator
+  state->live_count.fetch_add(1, std::memory_order_relaxed);
   // It is one of all communicators, in which others have bits, too.
   __atomic_fetch_or(mask, own_mask(), __ATOMIC_RELAXED);
   const uint32_t place = static_cast<uint32_t>(communicator - state->communicators);
@@ -413,7 +428,15 @@ void heed_mode(State& state, uint32_t mode) {
   const Level level = level_of_mode(mode, state.limits);
   if (level >= Level::kGpu && state.level.load(std::memory_order_relaxed) < Level::kGpu) {
     if (raw_ns() - state.base_raw_ns < kLeastRateNs) return;  // the next group heeds it
+    if (!has_room_for_channels(state)) {
+      state.heeded_mode.store(mode, std::memory_order_relaxed);  // until another one is asked for
+      remark(Topic::kRoom, ProviderState::kDegraded,
+             "/dev/shm is so full that NCCL would not survive level gpu: it stays at level api",
+             "a larger /dev/shm, or the level at the launch (--nccl-level)");
+      return;
+    }
     define_proxy_sites_late(state);
+    remark(Topic::kRoom, ProviderState::kOn, "", "");
   }
   state.heeded_mode.store(mode, std::memory_order_relaxed);
   if (level != state.level.load(std::memory_order_relaxed)) switch_level(state, level);
@@ -437,6 +460,7 @@ void remove_communicator(void* context) {
   Communicator* communicator = communicator_of(context);
   if (communicator != nullptr) {
     communicator->generation.fetch_add(1, std::memory_order_relaxed);
+    g_state->live_count.fetch_sub(1, std::memory_order_relaxed);
     commit_all(static_cast<uint32_t>(communicator - g_state->communicators));
     tell_refused(*g_state, communicator->id);
     const IdDefinition gone = {communicator->id};

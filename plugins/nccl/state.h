@@ -172,9 +172,10 @@ struct State {
   int32_t pid;
   uint64_t base_ticks;  ///< a pair of clocks, from the first init on
   uint64_t base_raw_ns;
-  uint32_t communicator_count;  ///< so far
-  uint32_t place_count;         ///< of `communicators`
-  uint64_t refused;             ///< communicators without a place
+  uint32_t communicator_count;       ///< so far
+  uint32_t place_count;              ///< of `communicators`
+  std::atomic<uint32_t> live_count;  ///< communicators that are there now
+  uint64_t refused;                  ///< communicators without a place
   uint32_t seen_count;
   Seen seen[kMaxSeen];
   ThreadState threads[kMaxThreadSlots];
