@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "core/base/log.h"
@@ -79,8 +80,13 @@ std::vector<NcclLevels::Standing> NcclLevels::read_standings() const {
 
 void NcclLevels::read_wish() {
   if (watch_ == nullptr) {
-    watch_ = std::make_shared<Watch>(job_folder_);
-    std::thread([watch = watch_] { watch->run(); }).detach();
+    auto watch = std::make_shared<Watch>(job_folder_);
+    try {
+      std::thread([watch] { watch->run(); }).detach();
+    } catch (const std::system_error&) {
+      return;  // no room for a thread (ulimit -u, which the ranks fill): the next second tries again
+    }
+    watch_ = std::move(watch);
   }
   const std::lock_guard lock(watch_->m);
   wish_ = watch_->wish;
