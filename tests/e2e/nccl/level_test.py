@@ -52,7 +52,8 @@ class Level(PluginTestCase):
                 self.job.wait()
 
     def level(self, *words, code=0):
-        done = run([AON, "level", *words])
+        wait = () if "--wait" in words else ("--wait", "60")
+        done = run([AON, "level", *words, *wait])
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout if code == 0 else done.stdout + done.stderr
 
