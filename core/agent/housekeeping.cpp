@@ -49,7 +49,9 @@ double measure_tick_read_ns(clock::TickSource source) {
 }
 
 /// Whose word says something else.
-bool is_no_mode(uint32_t site) { return site == kNcclLimitsSite || site == kNcclAskedSite; }
+bool is_no_mode(uint32_t site) {
+  return site == kNcclLimitsSite || site == kNcclAskedSite || site == kNcclUncountedSite;
+}
 
 std::string join(const std::vector<std::string>& items) {
   std::string text;
@@ -364,6 +366,10 @@ std::vector<SiteLoad> Housekeeping::read_sites(double seconds) {
       if (mode == kModeUndefined || mode == kModeFull || is_no_mode(site)) continue;
       const Load& load = found->second;
       if (site == kNcclProxySite || site == kNcclFixedSite) {
+        const bool stays_low = site == kNcclProxySite && mode == kModeCount &&
+                               (modes[kNcclUncountedSite].load(std::memory_order_relaxed) &
+                                ~kModePaused) != kModeUndefined;
+        if (stays_low) continue;  // nothing to take back
         // Its mode is a level: all that comes of NCCL is its cost.
         const double nccl_ns = nccl_cost_ns(load.nccl_delta, load.site_delta[kNcclStepSite]) +
                                load.nccl_delta * kAgentRecordNs;

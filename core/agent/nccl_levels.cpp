@@ -73,6 +73,7 @@ std::vector<NcclLevels::Standing> NcclLevels::read_standings() const {
     const NcclLevel level = mode == kModeUndefined
                                 ? limits.launch
                                 : limits.clamp(nccl_level_of(mode, limits.keeps_channels()));
+    if (load(modes[kNcclUncountedSite]) != kModeUndefined) limits = limits.counts_differ(level);
     found.push_back({process, limits, load(modes[kNcclAskedSite]), level});
   });
   return found;

@@ -9,6 +9,7 @@ constexpr uint64_t kApiEvents =
     kColl | kP2p | kGroupApi | kCollApi | kP2pApi | kKernelLaunch | kCopyEngineColl;
 constexpr int kFirstWithTimer = 4;  ///< version whose channels tell GPU times
 
+constexpr int kFirstWithGraphs = 5;  ///< that tells which calls a graph captures
 constexpr int kFirstWithFixedChannels = 7;
 
 bool is(const char* text, const char* word) { return strcmp(text, word) == 0; }
@@ -56,10 +57,12 @@ int mask_of(Level level, int version) {
 NcclLimits limits_of(Level launch, int version, uint64_t shared_bytes) {
   if (version < kFirstWithTimer) return {launch, launch, launch, NcclLimit::kOldNccl};
   if (shared_bytes < kMinSharedBytes) return {launch, launch, launch, NcclLimit::kSmallShm};
-  if (version < kFirstWithFixedChannels)
+  if (version >= kFirstWithGraphs && version < kFirstWithFixedChannels)
     return {Level::kApi, Level::kStep, launch, NcclLimit::kNone};
-  if (launch < Level::kGpu) return {launch, launch, launch, NcclLimit::kFixedChannels};
-  return {Level::kGpu, Level::kStep, launch, NcclLimit::kFixedChannels};
+  const NcclLimit reason =
+      version < kFirstWithGraphs ? NcclLimit::kUntoldGraphs : NcclLimit::kFixedChannels;
+  if (launch < Level::kGpu) return {launch, launch, launch, reason};
+  return {Level::kGpu, Level::kStep, launch, reason};
 }
 
 Level level_of_mode(uint32_t mode, const NcclLimits& limits) {

@@ -43,8 +43,10 @@ void* start_api(Communicator& communicator, const void* group, Facts facts) {
   Writer* w = attached_writer();
   if (w == nullptr) return nullptr;
   const uint32_t asked = asked_for_in(group, communicator);
-  if ((asked & kGroupCounts) == 0 && (facts.flags & kNcclGraphCaptured) != 0)
+  if ((asked & kGroupCounts) == 0 && (facts.flags & kNcclGraphCaptured) != 0) {
     facts.flags |= kNcclUncounted;
+    note_uncounted(*g_state);
+  }
   const uint64_t now = ticks(w);
   begin_call_region(w, region_of(facts.function), now);
   Handle handle = open_operation(communicator, facts, now, kApiOpen, Role::kApi);
@@ -153,7 +155,10 @@ void* start_work(Communicator& communicator, const void* parent, Facts facts) {
     facts.sequence = copy_number(communicator, facts);
   }
   if (is_call(handle) && handle.channel == kCallUncounted) facts.flags |= kNcclUncounted;
-  if (facts.is_p2p) facts.sequence = transfer_number(communicator, facts);
+  if (facts.is_p2p) {
+    facts.sequence = transfer_number(communicator, facts);
+    if (facts.peer == communicator.rank) note_uncounted(*g_state);
+  }
   const bool waits = has_channels(communicator, handle, facts);
   if (is_call(handle) && join_call(communicator, handle, facts, waits)) {
     handle.role = Role::kWork;

@@ -424,8 +424,18 @@ void switch_level(State& state, Level level) {
 
 }  // namespace
 
+void begin_uncounted(State& state) {
+  const bool is_known = state.has_uncounted.exchange(true, std::memory_order_relaxed);
+  if (is_known || state.limits.keeps_channels()) return;
+  const Site site = site_called(kNcclUncountedSite, "NCCL uncounted", kModeFull);
+  aon_site_first_call(&site);
+}
+
 void heed_mode(State& state, uint32_t mode) {
-  const Level level = level_of_mode(mode, state.limits);
+  NcclLimits limits = state.limits;
+  if (state.has_uncounted.load(std::memory_order_relaxed))
+    limits = limits.counts_differ(state.level.load(std::memory_order_relaxed));
+  const Level level = level_of_mode(mode, limits);
   if (level >= Level::kGpu && state.level.load(std::memory_order_relaxed) < Level::kGpu) {
     if (raw_ns() - state.base_raw_ns < kLeastRateNs) return;  // the next group heeds it
     if (!has_room_for_channels(state)) {

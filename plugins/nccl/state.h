@@ -165,6 +165,7 @@ struct State {
   // The level: written under the mutex at init, and by whoever sees that its mode word changed.
   std::atomic<Level> level;           ///< kOff: nothing is recorded
   std::atomic<uint32_t> heeded_mode;  ///< the word that it is of
+  std::atomic<bool> has_uncounted;    ///< the host's and the GPU's numbers of works differ
   std::atomic<bool> has_proxy_sites;  ///< regions of records at gpu and above are defined
   std::atomic<int*> mask;             ///< NCCL's
   NcclLimits limits;                  ///< from the first communicator on
@@ -218,6 +219,14 @@ inline void heed_level(State& state, const Writer* w) {
   const uint32_t mode = w->modes[state.limits.site()].load(std::memory_order_relaxed);
   if (AON_UNLIKELY(mode != state.heeded_mode.load(std::memory_order_relaxed)))
     heed_mode(state, mode);
+}
+
+/// Works of a channel that NCCL numbers on the host other than on the GPU: from here on channels do
+/// not begin any more (NcclLimits::counts_differ).
+/// Thread: any.   Cost: a load; once some us.
+void begin_uncounted(State& state);
+inline void note_uncounted(State& state) {
+  if (AON_UNLIKELY(!state.has_uncounted.load(std::memory_order_relaxed))) begin_uncounted(state);
 }
 
 /// What the level asks for: bits of NCCL's mask.

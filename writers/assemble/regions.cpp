@@ -110,7 +110,8 @@ void build_regions(JobModel* parts) {
     const std::map<uint32_t, spool::Region> ordered(group.process->regions.begin(),
                                                     group.process->regions.end());
     for (const auto& [local, region] : ordered) {
-      if (local != kNcclLimitsSite) group.region_map[local] = regions.id_of(region);
+      const bool is_none = local == kNcclLimitsSite || local == kNcclUncountedSite;
+      if (!is_none) group.region_map[local] = regions.id_of(region);
     }
     for (const auto& [local, metric] : group.process->metrics) {
       group.metric_map[local] = metrics.id_of(metric, metric.definition.node_wide != 0);

@@ -20,6 +20,7 @@ namespace aon {
 
 constexpr uint32_t kNcclLimitsSite = 1003;  ///< defined as a region, which is none
 constexpr uint32_t kNcclAskedSite = 1004;
+constexpr uint32_t kNcclUncountedSite = 1005;  ///< as kNcclLimitsSite; not 0: see counts_differ()
 
 enum class NcclLevel : uint32_t { kOff = 0, kApi, kGpu, kNet, kStep };
 constexpr uint32_t kNcclLevelCount = 5;
@@ -31,7 +32,14 @@ constexpr const char* nccl_level_name(NcclLevel level) {
 }
 
 /// Why a process cannot be given every level from api to step.
-enum class NcclLimit : uint32_t { kNone = 0, kOldNccl, kSmallShm, kFixedChannels };
+enum class NcclLimit : uint32_t {
+  kNone = 0,
+  kOldNccl,
+  kSmallShm,
+  kFixedChannels,
+  kCountsDiffer,
+  kUntoldGraphs
+};
 
 constexpr const char* nccl_limit_text(NcclLimit limit) {
   switch (limit) {
@@ -42,6 +50,12 @@ constexpr const char* nccl_limit_text(NcclLimit limit) {
     case NcclLimit::kFixedChannels:
       return "NCCL 2.31 and later does not survive that channels are switched while it runs: "
              "between api and gpu only --nccl-level of the launch chooses";
+    case NcclLimit::kCountsDiffer:
+      return "a graph was captured at api, or a rank sends to itself: NCCL before 2.31 would wait "
+             "for channels that do not come. Only --nccl-level of the launch gives more";
+    case NcclLimit::kUntoldGraphs:
+      return "NCCL 2.27 does not tell which calls a graph captures, and may not survive that "
+             "channels are switched: between api and gpu only --nccl-level of the launch chooses";
     default:
       return "";
   }
@@ -60,6 +74,16 @@ struct NcclLimits {
     if (level < lowest) return lowest;
     return level > highest ? highest : level;
   }
+  /// NCCL before 2.31 numbers the works of a channel twice, on the host and on the GPU, and asks for
+  /// a work's times by the host's number. The two go apart with graphs that were captured without
+  /// channels (counted once by the host, at each launch by the GPU) and with what a rank sends to
+  /// itself (by the GPU alone). With channels from there on that only mixes up times; where they
+  /// begin anew the proxy waits for numbers that no work has had, and ncclCommDestroy() for the
+  /// proxy, for ever. So they do not begin any more, at `now`.
+  constexpr NcclLimits counts_differ(NcclLevel now) const {
+    if (keeps_channels() || highest < NcclLevel::kGpu || now >= NcclLevel::kGpu) return *this;
+    return {NcclLevel::kApi, NcclLevel::kApi, NcclLevel::kApi, NcclLimit::kCountsDiffer};
+  }
   /// Never 0.
   constexpr uint32_t word() const {
     return static_cast<uint32_t>(lowest) | static_cast<uint32_t>(highest) << 4 |
@@ -75,7 +99,7 @@ constexpr bool read_nccl_limits(uint32_t word, NcclLimits* limits) {
   *limits = {level_at(0), level_at(4), level_at(8), static_cast<NcclLimit>(word >> 12 & 0xf)};
   const bool is_ordered = NcclLevel::kApi <= limits->lowest && limits->lowest <= limits->launch &&
                           limits->launch <= limits->highest && limits->highest <= NcclLevel::kStep;
-  return is_ordered && limits->reason <= NcclLimit::kFixedChannels;
+  return is_ordered && limits->reason <= NcclLimit::kUntoldGraphs;
 }
 
 /// The mode word that stands for a level, api and gpu being the lowest.

@@ -172,6 +172,19 @@ TEST_F(NcclLevelsTest, give_the_nearest_that_is_possible) {
   EXPECT_EQ(words_[kNcclProxySite], 0u);
 }
 
+TEST_F(NcclLevelsTest, begin_no_channels_where_nccl_has_lost_count) {
+  begin_at_api();
+  words_[kNcclUncountedSite] = kModeFull;
+  ask(NcclLevel::kNet);
+  Changes changes = next_change();
+  if (!changes.empty() && changes[0].new_mode == 0) changes = next_change();
+  ASSERT_EQ(changes.size(), 1u);
+  const NcclAnswer told = NcclAnswer::of(changes[0].old_mode);
+  EXPECT_EQ(told.level, NcclLevel::kApi);
+  EXPECT_EQ(told.reason, NcclLimit::kCountsDiffer);
+  EXPECT_EQ(words_[kNcclProxySite], 0u);
+}
+
 TEST_F(NcclLevelsTest, believe_no_word_that_says_no_limits) {
   words_[kNcclLimitsSite] = 0x7fffffff;
   ask(NcclLevel::kStep);

@@ -108,6 +108,25 @@ TEST(NcclLevel, keeps_the_channels_where_nccl_would_not_survive_without) {
   EXPECT_EQ(nccl_mode_of(Level::kGpu, true), static_cast<uint32_t>(kModeCount));
 }
 
+TEST(NcclLevel, begins_no_channels_again_where_nccl_has_lost_count) {
+  const NcclLimits limits = limits_of(Level::kStep, 5, kEnough);
+  const NcclLimits high = limits.counts_differ(Level::kNet);
+  EXPECT_EQ(level_of_mode(kModeSample, high), Level::kStep);
+  EXPECT_EQ(level_of_mode(kModeCount, high), Level::kApi);
+  const NcclLimits low = limits.counts_differ(Level::kApi);
+  EXPECT_EQ(low.reason, NcclLimit::kCountsDiffer);
+  for (const uint32_t mode : {uint32_t{kModeUndefined}, uint32_t{kModeSample}, kModeSample + 3u})
+    EXPECT_EQ(level_of_mode(mode, low), Level::kApi);
+  const NcclLimits fixed = limits_of(Level::kGpu, 7, kEnough);
+  EXPECT_EQ(fixed.counts_differ(Level::kGpu).word(), fixed.word());
+}
+
+TEST(NcclLevel, switches_no_channels_where_graphs_are_not_told_of) {
+  EXPECT_EQ(limits_of(Level::kApi, 4, kEnough).reason, NcclLimit::kUntoldGraphs);
+  EXPECT_EQ(level_of_mode(kModeSample, limits_of(Level::kApi, 4, kEnough)), Level::kApi);
+  EXPECT_EQ(level_of_mode(kModeCount, limits_of(Level::kNet, 4, kEnough)), Level::kGpu);
+}
+
 TEST(NcclLevel, begins_no_channels_where_nccl_would_not_survive_it) {
   const NcclLimits limits = limits_of(Level::kApi, 7, kEnough);
   EXPECT_EQ(limits.reason, NcclLimit::kFixedChannels);
