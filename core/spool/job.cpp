@@ -422,7 +422,8 @@ Result<Job> read_job(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> node_folders;
   for (const auto& entry : std::filesystem::directory_iterator(spool, error)) {
     const bool is_unfinished = entry.path().filename().native().front() == '.';  // see joining
-    if (entry.is_directory(error) && !is_unfinished) node_folders.push_back(entry.path());
+    std::error_code ignored;  // of a link to where only that node gets (find_missing_links())
+    if (entry.is_directory(ignored) && !is_unfinished) node_folders.push_back(entry.path());
   }
   if (error)
     return Error{Code::kNotFound, "read folder " + spool.string() + ": " + error.message()};

@@ -326,6 +326,9 @@ TEST_F(JobFolder, nodes_are_read_in_order_and_none_is_an_error) {
   ASSERT_EQ(job.nodes.size(), 2u);
   EXPECT_EQ(job.nodes[0].host, "n0");
   EXPECT_EQ(job.nodes[1].host, "n1");
+  for (const char* name : {"a", "n9"})  // that node's own disk, seen from another
+    std::filesystem::create_directory_symlink("/none/at/all", folder_.path() / "spool" / name);
+  EXPECT_EQ(read().nodes.size(), 2u);
   const auto missing = read_job(folder_.path() / "none");
   ASSERT_FALSE(missing.has_value());
   EXPECT_EQ(missing.error().code, Code::kNotFound);
