@@ -8,6 +8,7 @@
 
 #include "core/cluster/nccl_wish.h"
 #include "core/cluster/presence.h"
+#include "core/spool/files.h"
 #include "core/spool/job.h"
 #include "core/spool/nccl_levels.h"
 #include "core/spool/text.h"
@@ -112,6 +113,17 @@ void print(const Standings& all) {
   }
 }
 
+/// Whose spool this node does not get at.
+size_t count_unseen_nodes(const std::string& dir) {
+  const size_t count = spool::find_missing_links(dir).size();
+  if (count != 0)
+    fmt::print(
+        "of {} node{} nothing is known here, for the spool is on that node's own disk "
+        "(--spool-dir)\n",
+        count, count == 1 ? "" : "s");
+  return count;
+}
+
 std::string utc(const timespec& time) {
   tm parts{};
   char text[32] = "";
@@ -135,7 +147,7 @@ int show(const LevelOptions& options, bool is_live) {
   if (!all) return fail("level", all.error().message);
   if (!is_live) fmt::print("the job is over; the levels that its processes had at the end:\n");
   print(*all);
-  if (all->process_count + all->off_count == 0)
+  if (count_unseen_nodes(options.dir) == 0 && all->process_count + all->off_count == 0)
     fmt::print("no process {}NCCL with AON's plugin\n", is_live ? "uses " : "used ");
   return kExitDone;
 }
@@ -164,7 +176,7 @@ int change(const LevelOptions& options, NcclLevel wanted, bool is_live) {
   const auto all = wait_for_answers(options, wish->stamp);
   if (!all) return fail("level", all.error().message);
   print(*all);
-  if (all->process_count == 0)
+  if (count_unseen_nodes(options.dir) == 0 && all->process_count == 0)
     fmt::print("no process uses NCCL yet; those that will are asked for {}\n", options.level);
   if (all->waiting_count != 0)
     fmt::print(

@@ -237,6 +237,15 @@ class Refusals(PluginTestCase):
         self.assertIn("the job is over", done.stderr)
         self.assertFalse((self.folder / "nccl.level").exists())
 
+    def test_nodes_whose_spool_is_on_their_own_disk_are_named_as_unknown(self):
+        (self.folder / "spool").mkdir()
+        for node in ("a", "z"):
+            (self.folder / "spool" / node).symlink_to("/none/at/all")
+        done = run([AON, "level", self.folder])
+        self.assert_exit(done, 0)
+        self.assertIn("of 2 nodes nothing is known here", done.stdout)
+        self.assertNotIn("no process", done.stdout)
+
 
 if __name__ == "__main__":
     unittest.main()
