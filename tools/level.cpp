@@ -15,6 +15,7 @@
 #include "tools/command.h"
 #include "tools/job_folder.h"
 #include "tools/owner_rights.h"
+#include "writers/assemble/leftover_rings.h"
 
 namespace aon::tools {
 namespace {
@@ -113,15 +114,20 @@ void print(const Standings& all) {
   }
 }
 
-/// Whose spool this node does not get at.
-size_t count_unseen_nodes(const std::string& dir) {
-  const size_t count = spool::find_missing_links(dir).size();
-  if (count != 0)
+/// Says whose level is not known here: the number of nodes whose spool this one does not get at,
+/// and of processes without an agent, which have files of their own.
+size_t tell_unseen(const std::string& dir) {
+  const size_t node_count = spool::find_missing_links(dir).size();
+  if (node_count != 0)
     fmt::print(
         "of {} node{} nothing is known here, for the spool is on that node's own disk "
         "(--spool-dir)\n",
-        count, count == 1 ? "" : "s");
-  return count;
+        node_count, node_count == 1 ? "" : "s");
+  const size_t process_count = writers::find_leftover_rings(dir).own.size();
+  if (process_count != 0)
+    fmt::print("{} process{} found no agent in time (--attach-ms) and cannot be asked\n",
+               process_count, process_count == 1 ? "" : "es");
+  return node_count + process_count;
 }
 
 std::string utc(const timespec& time) {
@@ -147,7 +153,7 @@ int show(const LevelOptions& options, bool is_live) {
   if (!all) return fail("level", all.error().message);
   if (!is_live) fmt::print("the job is over; the levels that its processes had at the end:\n");
   print(*all);
-  if (count_unseen_nodes(options.dir) == 0 && all->process_count + all->off_count == 0)
+  if (tell_unseen(options.dir) == 0 && all->process_count + all->off_count == 0)
     fmt::print("no process {}NCCL with AON's plugin\n", is_live ? "uses " : "used ");
   return kExitDone;
 }
@@ -176,7 +182,7 @@ int change(const LevelOptions& options, NcclLevel wanted, bool is_live) {
   const auto all = wait_for_answers(options, wish->stamp);
   if (!all) return fail("level", all.error().message);
   print(*all);
-  if (count_unseen_nodes(options.dir) == 0 && all->process_count == 0)
+  if (tell_unseen(options.dir) == 0 && all->process_count == 0)
     fmt::print("no process uses NCCL yet; those that will are asked for {}\n", options.level);
   if (all->waiting_count != 0)
     fmt::print(

@@ -146,6 +146,15 @@ bool has_channels(const Communicator& communicator, const Handle& call, const Fa
                        : (asked_for(communicator) & kGroupAsksGpu) != 0;
 }
 
+/// Whether NCCL before 2.31 numbers the work on the host other than on the GPU, or may: what a rank
+/// sends to itself, works of no data, and Broadcasts that it makes one AllGatherV of (2.29 on;
+/// issues 2368 and 2369).
+bool may_be_uncounted(const Communicator& communicator, const Facts& facts) {
+  if (facts.is_p2p && facts.peer == communicator.rank) return true;
+  const bool may_be_joined = communicator.version >= 6 && facts.function == Function::kBroadcast;
+  return facts.channels != 0 && (facts.count == 0 || may_be_joined);
+}
+
 void* start_work(Communicator& communicator, const void* parent, Facts facts) {
   Writer* w = attached_writer();
   if (w == nullptr) return nullptr;
@@ -155,10 +164,8 @@ void* start_work(Communicator& communicator, const void* parent, Facts facts) {
     facts.sequence = copy_number(communicator, facts);
   }
   if (is_call(handle) && handle.channel == kCallUncounted) facts.flags |= kNcclUncounted;
-  if (facts.is_p2p) {
-    facts.sequence = transfer_number(communicator, facts);
-    if (facts.peer == communicator.rank) note_uncounted(*g_state);
-  }
+  if (facts.is_p2p) facts.sequence = transfer_number(communicator, facts);
+  if (may_be_uncounted(communicator, facts)) note_uncounted(*g_state);
   const bool waits = has_channels(communicator, handle, facts);
   if (is_call(handle) && join_call(communicator, handle, facts, waits)) {
     handle.role = Role::kWork;

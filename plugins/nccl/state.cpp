@@ -450,6 +450,9 @@ void heed_mode(State& state, uint32_t mode) {
   }
   state.heeded_mode.store(mode, std::memory_order_relaxed);
   if (level != state.level.load(std::memory_order_relaxed)) switch_level(state, level);
+  // Another thread has heeded another word meanwhile: the next group looks again.
+  if (level != state.level.load(std::memory_order_relaxed))
+    state.heeded_mode.store(kModeOff, std::memory_order_relaxed);
 }
 
 int own_mask() {

@@ -51,8 +51,9 @@ constexpr const char* nccl_limit_text(NcclLimit limit) {
       return "NCCL 2.31 and later does not survive that channels are switched while it runs: "
              "between api and gpu only --nccl-level of the launch chooses";
     case NcclLimit::kCountsDiffer:
-      return "a graph was captured at api, or a rank sends to itself: NCCL before 2.31 would wait "
-             "for channels that do not come. Only --nccl-level of the launch gives more";
+      return "a graph was captured at api, or a rank sent to itself, or nothing, or a Broadcast: "
+             "NCCL before 2.31 might wait for channels that do not come. Only --nccl-level of the "
+             "launch gives more";
     case NcclLimit::kUntoldGraphs:
       return "NCCL 2.27 does not tell which calls a graph captures, and may not survive that "
              "channels are switched: between api and gpu only --nccl-level of the launch chooses";
