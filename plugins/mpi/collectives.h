@@ -243,6 +243,14 @@ constexpr int kNoRoot = -1;
                     pack_pair(root_in(c, root), static_cast<int32_t>(operation)), 0);
 }
 
+/// Of a call that made a communicator, and was over at `end`.
+[[gnu::always_inline]] inline void finish_creation_at(const OpenCall& call, uint64_t end,
+                                                      const Communicator& c, int result) {
+  const uint64_t words[] = {
+      0, pack_pair(kNoRoot, static_cast<int32_t>(CollectiveOperation::kCreateHandle)), 0};
+  finish_call_at<3>(call, end, RecordKind::kCollective, failed(result), c.id, 0, words);
+}
+
 /// The record of a call that starts a collective, and its request.
 [[gnu::always_inline]] inline void finish_start_collective(const OpenCall& call,
                                                            CollectiveOperation operation,

@@ -299,15 +299,16 @@ finish_blocking_collective(call, CollectiveOperation::kCreateHandle, *parent, kN
                              result);
   if (result == kSuccess) {add};"""
 # Of those who meet there the parent may have others, who would be missed in the order of its
-# collectives: what is made has them all. Who is none of them has met nobody.
+# collectives: what is made has them all. Who is none of them has met nobody. The call is over
+# before we ask for its members.
 _FINISH_CREATE_GROUP = """\
-const Communicator* made = result == kSuccess ? {add} : parent;
+const uint64_t now = ticks(w);
+  const Communicator* made = result == kSuccess ? {add} : parent;
   if (made == nullptr) {{
-    finish_span(call, 0);
+    finish_span_at(call, now, 0);
     return result;
   }}
-  finish_blocking_collective(call, CollectiveOperation::kCreateHandle, *made, kNoRoot, {{0, 0}},
-                             result);"""
+  finish_creation_at(call, now, *made, result);"""
 
 _START_CREATE = """\
   Writer* w;

@@ -18,6 +18,7 @@ PLUGIN = ROOT / "plugins" / "mpi"
 sys.path[:0] = [str(PLUGIN), str(ROOT / "tests" / "e2e")]
 
 import generate  # noqa: E402
+import templates  # noqa: E402
 from aon_test import MPI, MPI_COMPILER  # noqa: E402
 
 # Predefined callbacks and macros: values, not calls.
@@ -116,6 +117,17 @@ class Table(unittest.TestCase):
         body = text[text.index("creates_with_others") :]
         names = re.findall(r'"(MPI_\w+)"', body[: body.index("}\n\n")])
         self.assertEqual(set(names), {f.name for f in self.functions if f.kind in kinds})
+
+    def test_creations_of_groups_end_before_we_look_at_them(self):
+        """Their record names what was made, so it is written behind that."""
+        made = [f for f in self.functions if f.kind == "create_group"]
+        self.assertEqual(len(made), 2)
+        for function in made:
+            body = templates.body(function)
+            recorded = body[body.index("begin_call") :]
+            steps = ("real(", "now = ticks(w)", "add_communicator_of_members", "finish_creation_at")
+            order = [recorded.index(text) for text in steps]
+            self.assertEqual(order, sorted(order), function.name)
 
     def test_large_counts_share_the_call_site(self):
         sites = {f.name: f.site for f in self.functions}
