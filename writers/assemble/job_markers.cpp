@@ -145,7 +145,7 @@ class JobMarkerList {
       const double gap_s = static_cast<double>(end_ns) - static_cast<double>(start_ns);
       add_to_node(MarkerKind::kAgentRestart, node, start_ns, end_ns,
                   fmt::format("the agent's worker was killed; worker {} went on {:.3f} s later",
-                              gap.first_sequence, gap_s * 1e-9));
+                              spool::worker_behind(gap), gap_s * 1e-9));
     }
     if (clock_hosts_.insert(parts_.job.nodes[node].host).second) add_clock_steps(node);
   }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "core/spool/agent_gap.h"
 #include "tests/unit/agent/encoder_bench.h"
 
 namespace aon::agent {
@@ -105,6 +106,25 @@ TEST_F(DefinitionsLogTest, tells_evictions_that_follow_one_another_as_one) {
   }
   EXPECT_EQ(losses[2].slot, 2u);
   EXPECT_EQ(losses[2].first_sequence, kCount * (kEvictions + 1)) << "one in between was not lost";
+}
+
+TEST_F(DefinitionsLogTest, keeps_the_gaps_of_two_agents_apart) {
+  DefinitionsLog log(&state_, sink_.get(), 64u << 20);
+  ASSERT_TRUE(log.restore(node_folder()));
+  for (const uint64_t start : {1000, 9000}) {
+    log.of(spool::kNodeProcess)
+        .add(DefinitionType::kEviction, spool::agent_gap(2, start, start + 5));
+  }
+  ASSERT_EQ(log.flush(), 0);
+  ASSERT_TRUE(log.compact(node_folder()));
+  const spool::Job job = read_job();
+  const auto& gaps = job.nodes.at(0).series.losses;
+  ASSERT_EQ(gaps.size(), 2u);
+  for (const LossDefinition& gap : gaps) {
+    EXPECT_TRUE(spool::is_agent_gap(gap));
+    EXPECT_EQ(spool::worker_behind(gap), 2u);
+    EXPECT_EQ(gap.end_ticks - gap.start_ticks, 5u);
+  }
 }
 
 TEST_F(DefinitionsLogTest, counts_what_finds_no_room_while_the_disk_is_full) {
