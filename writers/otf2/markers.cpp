@@ -198,7 +198,8 @@ void EventMarkers::add(std::span<const Event> events) {
     switch (event.kind) {
       case EventKind::kOpenAtEnd:
         put(MarkerKind::kOpenAtEnd, event, 0, 0, [&] {
-          return name_of(event.region) + " was open when its thread ended; " + end_of_process();
+          return name_of(event.region) + " was open where its thread's records end; " +
+                 end_of_process();
         });
         break;
       case EventKind::kCut:

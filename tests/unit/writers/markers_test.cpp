@@ -158,6 +158,20 @@ TEST(MarkersOfJob, say_what_was_open_where_the_process_was_killed) {
   EXPECT_THAT(ledger["assembly"]["markers_left_out"], IsEmpty());
 }
 
+/// Nobody has ended.
+TEST(MarkersOfJob, of_a_job_that_runs_on_tell_no_end) {
+  const TemporaryFolder job;
+  AssembleOptions options;
+  options.is_snapshot = true;
+  assembled(
+      job.path(), [](NodeSpool* node) { node->add_records(0, 1, {begin_record(1, 1'000)}); },
+      options);
+  EXPECT_THAT(read_markers(job.path(), "open at end"),
+              ElementsAre(AllOf(HasSubstr("MPI_Send was open where its thread's records end; "),
+                                HasSubstr("the end of its process was not seen"))));
+  EXPECT_THAT(read_markers(job.path(), "incomplete process"), IsEmpty());
+}
+
 TEST(MarkersOfJob, say_where_a_loss_is_and_what_it_cut) {
   const TemporaryFolder job;
   assembled(job.path(), [](NodeSpool* node) {
