@@ -261,7 +261,9 @@ TEST_F(AgentLinkTest, the_agent_starts_beside_the_core_that_its_rank_is_bound_to
   AgentArguments arguments;
   arguments.options.output_dir = folder_;
   const std::string script = path("agent");
-  std::ofstream(script) << "#!/bin/sh\ntest $(nproc) -ge " << CPU_COUNT(&allowed) << "\n";
+  std::ofstream(script) << "#!/bin/sh\nunset OMP_NUM_THREADS OMP_THREAD_LIMIT  # nproc heeds them\n"
+                           "test $(nproc) -ge "
+                        << CPU_COUNT(&allowed) << "\n";
   ASSERT_EQ(chmod(script.c_str(), 0755), 0);
   cpu_set_t one;
   CPU_ZERO(&one);
