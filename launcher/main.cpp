@@ -227,8 +227,11 @@ void say_no_agent(const Plan& plan, const Error& error) {
 /// Starts the program as a child, then the agent: the program need not wait for that one's start,
 /// for the link listens already. Does not return.
 [[noreturn]] void run_as_parent(Plan& plan, AgentLink& link) {
-  Result<Parent> parent =
-      Parent::start(plan.program, [&plan] { set_variables(plan, plan.socket); });
+  Result<Parent> parent = Parent::start(plan.program, [&] {
+    link.listener.reset();  // while exec() reads a program, they would outlive the agent
+    link.lock.reset();
+    set_variables(plan, plan.socket);
+  });
   const Status agent = start_agent(plan, link);
   if (!agent) say_no_agent(plan, agent.error());
   if (!parent) {
