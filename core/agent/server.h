@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -146,7 +147,7 @@ class Server {
   void follow(const RegisteredPid& registered, const char* program);
   void follow_busy(uint64_t now_ns);
   void find_busy_again();
-  bool has_others_below(int32_t pid) const;
+  std::set<pid_t> find_forebears() const;
   uint32_t find_followed(int32_t pid, uint64_t start_time_ticks) const;
   bool is_known(int32_t pid, uint64_t start_time_ticks) const;
   void register_pid(const Register& message, int32_t peer);

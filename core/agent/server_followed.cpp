@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
 #include <utility>
 
 #include "core/agent/server.h"
@@ -12,14 +11,14 @@
 namespace aon::agent {
 namespace {
 
-constexpr int kMostForebears = 32;  ///< that are asked whether they are somebody
+constexpr int kMostForebears = 32;  ///< of one process
 
-bool is_below(pid_t pid, pid_t forebear) {
+/// Those that are known already are not asked again: most have the same ones.
+void add_forebears(pid_t pid, std::set<pid_t>* forebears) {
   for (int i = 0; i < kMostForebears && pid > 1; ++i) {
     pid = proc::parent_of(pid);
-    if (pid == forebear) return true;
+    if (!forebears->insert(pid).second) return;
   }
-  return false;
 }
 
 }  // namespace
@@ -75,9 +74,12 @@ void Server::follow(const RegisteredPid& registered, const char* program) {
 /// Those that compute and have said no Hello. What has started others of the launch may be a
 /// launcher that has much to do: it is asked again when it has used as much of its own.
 void Server::follow_busy(uint64_t now_ns) {
-  for (const uint32_t number : busy_.due(now_ns)) {
+  const std::vector<uint32_t> due = busy_.due(now_ns);
+  if (due.empty()) return;
+  const std::set<pid_t> forebears = find_forebears();
+  for (const uint32_t number : due) {
     const RegisteredPid& registered = state_->header().registered[number];
-    const std::string program = has_others_below(registered.pid)
+    const std::string program = forebears.count(registered.pid) != 0
                                     ? std::string()
                                     : followable_program(registered.pid, left_alone_);
     if (program.empty()) {
@@ -107,18 +109,17 @@ void Server::find_busy_again() {
   }
 }
 
-/// Whether a live process or registered program descends from `pid`.
-bool Server::has_others_below(int32_t pid) const {
-  const auto is_one = [&](int32_t other) {
-    return other != 0 && other != pid && is_below(other, pid);
-  };
+/// From whom live processes and registered programs descend. Once for all that are due: ranks that
+/// compute before MPI_Init are due together, and who says Hello meanwhile waits.
+std::set<pid_t> Server::find_forebears() const {
+  std::set<pid_t> forebears;
   for (const auto& [index, process] : processes_) {
-    if (process.ended_ns == 0 && is_one(state_->process(index).pid_here())) return true;
+    if (process.ended_ns == 0) add_forebears(state_->process(index).pid_here(), &forebears);
   }
   const StateHeader& header = state_->header();
-  return std::any_of(registered_.begin(), registered_.end(), [&](const auto& entry) {
-    return is_one(header.registered[entry.first].pid);
-  });
+  for (const auto& [index, pidfd] : registered_)
+    add_forebears(header.registered[index].pid, &forebears);
+  return forebears;
 }
 
 /// The followed process has said Hello: from here on it is as any other.

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -168,6 +169,7 @@ UniqueFd say_hello(const Agent& agent, pid_t pid, uint64_t start_time_ticks = 0)
 pid_t start_busy(const Agent& agent, int word) {
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a scene may go wrong
   char byte = 0;
   ::fcntl(word, F_SETFL, O_NONBLOCK);
   while (::read(word, &byte, 1) != 1) {
@@ -176,6 +178,19 @@ pid_t start_busy(const Agent& agent, int word) {
   const UniqueFd connection = say_hello(agent, own, proc::start_time_ticks(own));
   ::pause();
   ::_exit(0);
+}
+
+/// A child that computes above one of its own, which ends when there is something to read from
+/// `word`, and whose pid it writes to `told`.
+pid_t start_busy_parent(int word, int told) {
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a scene may go wrong
+  const pid_t child = ::fork();
+  char byte = 0;
+  if (child == 0) ::_exit(::read(word, &byte, 1) == 1 ? 0 : 1);
+  if (::write(told, &child, sizeof(child)) != sizeof(child)) ::_exit(1);
+  for (;;) ::waitpid(child, nullptr, WNOHANG);
 }
 
 /// Takes descriptors until `left` are.
@@ -325,6 +340,35 @@ TEST(Server, takes_a_program_that_computes_for_a_process_and_its_word_for_the_sa
         reap(child);
         if (!agent.serve_until([&] { return !is_attached(cell); })) return 6;
         return agent.process_count() == 1 ? 0 : 7;
+      },
+      Following::kBusy);
+  EXPECT_EQ(code, 0);
+}
+
+TEST(Server, takes_no_program_for_a_process_while_others_are_below_it) {
+  const int code = on_old_kernel(
+      [](Agent& agent) {
+        int word[2];
+        int told[2];
+        if (::pipe(word) != 0 || ::pipe(told) != 0) return 97;
+        const pid_t parent = start_busy_parent(word[0], told[1]);
+        pid_t child = 0;
+        if (::read(told[0], &child, sizeof(child)) != sizeof(child)) return 98;
+        const UniqueFd first = agent.connect();
+        const UniqueFd second = agent.connect();
+        wait_for(first.get(), parent);
+        wait_for(second.get(), child);
+        const auto has_used = [&](uint64_t cpu_ns) { return proc::cpu_time_ns(parent) > cpu_ns; };
+        for (int i = 0; i < 20 && !has_used(5 * kBusyCpuNs / 2); ++i)
+          agent.serve_until([&] { return has_used(5 * kBusyCpuNs / 2); });
+        if (!has_used(2 * kBusyCpuNs)) return 96;
+        if (agent.process_count() != 0) return 1;
+        if (::write(word[1], "w", 1) != 1) return 99;
+        const auto is_there = [&] { return agent.process_count() == 1; };
+        for (int i = 0; i < 10 && !is_there(); ++i) agent.serve_until(is_there);
+        const bool is_parent = is_there() && agent.process(0).pid == parent;
+        reap(parent);
+        return is_parent ? 0 : 2;
       },
       Following::kBusy);
   EXPECT_EQ(code, 0);
