@@ -321,6 +321,9 @@ uint64_t Drainer::reserved_bytes() const noexcept {
 /// What a ring gets before anything is known of its process: of many ranks each its part of a half
 /// of the node's memory. Its pages take a core a third of a millisecond for each MiB.
 uint32_t Drainer::first_growth(const Ring& ring, uint64_t now_ns) const noexcept {
+  // Most that are followed never say Hello, and write nothing.
+  const ProcessCell& cell = state_->process(ring.cell);
+  if (cell.is_followed.load(std::memory_order_relaxed) != 0) return kFirstChunks;
   const bool is_starting = ring.bytes_in_window < kStartBytes &&
                            ring.peak_bytes_per_s < kStartBytes * (1'000'000'000 / kRateWindowNs);
   if (is_starting && now_ns - ring.first_drain_ns < kStartNs && ranks_are_coming(state_->header()))

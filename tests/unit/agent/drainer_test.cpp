@@ -179,6 +179,19 @@ TEST_F(DrainerTest, waits_half_a_second_for_ranks_that_do_not_come) {
   EXPECT_GT(drainer_->peak_ring_bytes(), first_bytes);
 }
 
+TEST_F(DrainerTest, makes_no_room_in_advance_for_who_is_only_followed) {
+  constexpr uint64_t kSecond = 1'000'000'000;
+  start(64u << 20);
+  ASSERT_TRUE(add_process(0));
+  state_.process(0).is_followed.store(1);
+  const uint64_t first_bytes = drainer_->peak_ring_bytes();
+  for (uint64_t pass = 1; pass <= 5; ++pass) drainer_->drain(pass * kSecond);
+  EXPECT_EQ(drainer_->peak_ring_bytes(), first_bytes);
+  state_.process(0).is_followed.store(0);  // it has said Hello
+  drainer_->drain(6 * kSecond);
+  EXPECT_GT(drainer_->peak_ring_bytes(), first_bytes + (1u << 20)) << "all that others get";
+}
+
 TEST_F(DrainerTest, looks_less_often_at_processes_that_are_calm) {
   constexpr uint64_t kSecond = 1'000'000'000;
   start(64u << 20);
