@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/base/signal_text.h"
+#include "writers/profile/silent.h"
 
 namespace aon::writers {
 namespace {
@@ -82,9 +83,11 @@ std::string death_finding(const Model& model, std::span<const clock::ClockMap> c
   }
   // Of several that were killed nobody knows whether one of them was the first to go.
   if (!first || (first->is_killed && killed_count > 1)) return "";
+  // What MPI calls one made that was only followed, nobody knows.
+  const bool is_known = is_mpi && !profile::is_silent(*first->group);
   return fmt::format("rank {} on {} ended {}{}", *first->group->rank,
                      model.job->nodes[first->group->node].host, death_count == 1 ? "" : "first, ",
-                     how(*first->group->process->exit, is_mpi));
+                     how(*first->group->process->exit, is_known));
 }
 
 }  // namespace aon::writers

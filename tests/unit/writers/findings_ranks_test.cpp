@@ -381,6 +381,8 @@ TEST_F(FirstDeath, with_an_exit_code_comes_before_those_that_the_launcher_killed
   for (uint32_t rank = 0; rank < 3; ++rank) end(rank, SIGKILL, 60);
   end(3, 0, 50);
   processes_[3].exit->exit_code = 1;
+  EXPECT_EQ(finding(), "rank 3 on n1 ended first, with exit code 1") << "it was only followed";
+  processes_[3].regions[1] = {"MPI_Init", RegionRole::kFunction, Paradigm::kMpi};
   EXPECT_THAT(finding(), HasSubstr("rank 3 on n1 ended first, with exit code 1 and without "
                                    "MPI_Finalize"));
   processes_[3].identity = IdentityDefinition{};
