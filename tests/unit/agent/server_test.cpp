@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -74,6 +75,11 @@ class Agent {
     return fd;
   }
   void poll() { server_->poll(0); }
+  /// As with SIGTERM.
+  void end_soon() {
+    signal_.reset(::eventfd(1, EFD_CLOEXEC));
+    server_->watch_signals(signal_.get());
+  }
   const std::string& refusal() const { return nobody_.refusal; }
   uint32_t process_count() { return state_.header().process_count.load(); }
   ProcessCell& process(uint32_t cell) { return state_.process(cell); }
@@ -114,6 +120,7 @@ class Agent {
   std::optional<KeeperLink> keeper_;
   std::optional<Drainer> drainer_;
   std::optional<Server> server_;
+  UniqueFd signal_;
 };
 
 pid_t start_sleeper() {
@@ -369,6 +376,26 @@ TEST(Server, takes_no_program_for_a_process_while_others_are_below_it) {
         const bool is_parent = is_there() && agent.process(0).pid == parent;
         reap(parent);
         return is_parent ? 0 : 2;
+      },
+      Following::kBusy);
+  EXPECT_EQ(code, 0);
+}
+
+TEST(Server, takes_no_program_for_a_process_when_it_is_to_end) {
+  const int code = on_old_kernel(
+      [](Agent& agent) {
+        int word[2];
+        if (::pipe(word) != 0) return 97;
+        const pid_t child = start_busy(agent, word[0]);
+        const UniqueFd parent = agent.connect();
+        wait_for(parent.get(), child);
+        agent.poll();
+        agent.end_soon();
+        const auto is_busy = [&] { return proc::cpu_time_ns(child) > 5 * kBusyCpuNs / 2; };
+        for (int i = 0; i < 20 && !is_busy(); ++i) agent.serve_until(is_busy);
+        const bool was_busy = is_busy();
+        reap(child);
+        return was_busy ? static_cast<int>(agent.process_count()) : 98;
       },
       Following::kBusy);
   EXPECT_EQ(code, 0);
