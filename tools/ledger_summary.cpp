@@ -123,7 +123,7 @@ std::string rank_line(const Json& ledger, const Totals& totals) {
 }
 
 std::string record_line(const Json& ledger, const Totals& totals) {
-  if (totals.emitted == 0 && totals.sample_count != 0) {
+  if (totals.emitted == 0 && totals.sample_count + totals.call_path_count != 0) {
     std::string text =
         fmt::format("no calls recorded; {} samples of counters", grouped(totals.sample_count));
     if (totals.call_path_count != 0)
@@ -251,9 +251,8 @@ std::string why_nothing(const Json& ledger) {
     return warnings[0].get<std::string>();
   return "no process called MPI or made an annotation (counters and samples of a short program "
          "without MPI: aon-run --without mpi); or it looks MPI's functions up in MPI's own "
-         "library, "
-         "LD_PRELOAD was taken from it, it runs as another user or in a container without AON, or "
-         "another aon-run below it wrote a directory of its own";
+         "library, LD_PRELOAD was taken from it, it runs as another user or in a container without "
+         "AON, or another aon-run below it wrote a directory of its own";
 }
 
 /// Why there are ranks and no call of any; empty where it is known otherwise, or was wanted so.
@@ -301,7 +300,7 @@ std::string provider_line(const Shortfall& shortfall, const std::string& where) 
 
 /// Launchers and wrappers that were followed beside processes that recorded have nothing to record.
 bool is_said_of(const std::string& provider, const Json& process, bool has_records) {
-  if (provider != "mpi" && provider != "recording") return true;
+  if (provider != "mpi" && provider != "recording" && provider != "counters") return true;
   return !has_records || !process.contains("followed_since") || member(process, "rank").is_number();
 }
 

@@ -140,6 +140,9 @@ TEST(LedgerSummary, names_call_paths_where_no_call_was_recorded) {
   }
   EXPECT_EQ(summary_lines(ledger, "/job")[2],
             "no calls recorded; 15 samples of counters, 1 500 of call paths");
+  for (auto& rank : ledger["ranks"]) rank["providers"].erase("perf");
+  EXPECT_EQ(summary_lines(ledger, "/job")[2],
+            "no calls recorded; 0 samples of counters, 1 500 of call paths");
 }
 
 TEST(LedgerSummary, says_what_short_programs_need_where_nothing_was_recorded) {
@@ -153,10 +156,14 @@ TEST(LedgerSummary, leaves_out_what_a_wrapper_lacks_beside_processes_that_record
   auto ledger = small_ledger();
   ledger["ranks"][2] = {{"rank", nullptr}, {"node", "n1"}, {"emitted", 0}, {"lost", 0}};
   ledger["ranks"][2]["providers"]["mpi"] = {{"state", "off"}, {"reason", "no call"}};
+  ledger["ranks"][2]["providers"]["counters"] = {{"state", "off"}, {"reason", "no call"}};
   const auto lines_of_mpi = testing::Contains(testing::StartsWith("mpi off on 1 process"));
+  const auto lines_of_counters = testing::Contains(testing::StartsWith("counters off on 1 proc"));
   EXPECT_THAT(provider_lines(ledger), lines_of_mpi);
+  EXPECT_THAT(provider_lines(ledger), lines_of_counters);
   ledger["ranks"][2]["followed_since"] = "2026-01-01T00:00:00Z";
   EXPECT_THAT(provider_lines(ledger), Not(lines_of_mpi));
+  EXPECT_THAT(provider_lines(ledger), Not(lines_of_counters));
   for (auto& rank : ledger["ranks"]) rank["emitted"] = 0;
   EXPECT_THAT(provider_lines(ledger), lines_of_mpi) << "nobody recorded";
 }
