@@ -214,14 +214,15 @@ Json group_json(const LedgerFacts& facts, const std::set<Identity>& with_file, c
   if (const uint64_t counted = counted_calls(process); counted != 0) entry["counted"] = counted;
   if (process.refused_definitions.sum() != 0)
     entry["lost_definitions"] = refused_json(process.refused_definitions);
+  // With damaged definitions there may be records of one that seems to have told nothing.
+  const bool is_silent = profile::is_silent(group) && sums->emitted == 0;
   if (process.start.fallback != 0) {
     entry["fallback"] = true;
   } else if (is_late_answer(with_file, identity_of(*facts.model, group), *sums)) {
     entry["late_answer"] = true;
-  }
-  const bool is_followed = profile::is_silent(group) && process.start.fallback == 0;
-  if (is_followed && group.node < facts.clocks.size())
+  } else if (is_silent && group.node < facts.clocks.size()) {
     entry["followed_since"] = iso_time(facts.clocks[group.node].to_ns(process.start.attach_ticks));
+  }
   entry["threads"] = std::move(sums->threads);
   entry["providers"] = providers_json(process, *sums);
   return entry;

@@ -218,6 +218,7 @@ TEST(Assemble, what_an_agent_saw_that_answered_too_late_counts_once) {
   EXPECT_EQ(ledger["ranks"][0]["rank"], 0);
   EXPECT_FALSE(ledger["ranks"][1].contains("late_answer"));
   EXPECT_EQ(ledger["ranks"][2]["late_answer"], true);
+  EXPECT_FALSE(ledger["ranks"][2].contains("followed_since")) << "it has said Hello";
   EXPECT_TRUE(ledger["ranks"][2]["rank"].is_null());
 }
 
