@@ -7,6 +7,7 @@
 
 #include "core/base/digits.h"
 #include "writers/profile/mpi_calls.h"
+#include "writers/profile/silent.h"
 
 namespace aon::writers {
 namespace {
@@ -191,13 +192,30 @@ uint32_t Findings::RankTime::mpi_thread_count() const {
                     [&](uint64_t time_ns) { return time_ns >= longest_ns / 10; }));
 }
 
+/// From first to last. What was followed beside the ranks, as a script that starts them, may have run
+/// for hours before and after them.
+uint64_t Findings::job_ns() const {
+  if (world_count() > 1) return 0;
+  const bool has_others =
+      std::any_of(model_->groups.begin(), model_->groups.end(),
+                  [](const Group& group) { return !group.rank && profile::is_silent(group); });
+  if (!has_others) return model_->end_ns - std::min(model_->start_ns, model_->end_ns);
+  uint64_t first_ns = UINT64_MAX;
+  uint64_t last_ns = 0;
+  for (const RankTime& rank : ranks_) {
+    if (rank.last_ns == 0) continue;
+    first_ns = std::min(first_ns, rank.first_ns);
+    last_ns = std::max(last_ns, rank.last_ns);
+  }
+  return last_ns - std::min(first_ns, last_ns);
+}
+
 uint64_t Findings::total_ns() const {
-  uint64_t job_ns = model_->end_ns - std::min(model_->start_ns, model_->end_ns);
-  if (world_count() > 1) job_ns = 0;
+  const uint64_t all_ns = job_ns();
   uint64_t sum = 0;
   for (const RankTime& rank : ranks_) {
     if (rank.last_ns == 0 && rank.thread_mpi_ns.empty()) continue;  // nothing is known of it
-    sum += std::max(job_ns, span_ns(rank)) * std::max(rank.mpi_thread_count(), 1u);
+    sum += std::max(all_ns, span_ns(rank)) * std::max(rank.mpi_thread_count(), 1u);
   }
   return sum;
 }

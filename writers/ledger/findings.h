@@ -205,6 +205,7 @@ class Findings final : public Writer {
   /// ": rank A VERB (T), rank B least (U)".
   std::string extremes_text(const char* verb,
                             const std::function<uint64_t(size_t rank)>& time_of) const;
+  uint64_t job_ns() const;
   /// What "% of the ranks' time" is of: the job's time, for each thread that calls MPI; of one of
   /// several worlds the time from its first event to its last.
   uint64_t total_ns() const;

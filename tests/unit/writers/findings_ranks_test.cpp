@@ -302,6 +302,19 @@ TEST_F(FindingsOfRanks, who_comes_last_to_the_end_is_named) {
               HasSubstr("rank 1 comes last to MPI_Finalize: the others wait 6.0 s for it there"));
 }
 
+TEST_F(FindingsOfRanks, time_of_a_script_above_them_is_not_theirs) {
+  constexpr const char* kTold = "MPI_Barrier takes 50.0 % of the ranks' time";
+  EXPECT_THAT(lines({5, 5, 5, 5}), HasSubstr(kTold));
+  model_.end_ns = 1000 * kSecond;
+  EXPECT_THAT(lines({5, 5, 5, 5}), testing::Not(HasSubstr(kTold))) << "the job's is";
+  spool::Process script;
+  Group& group = model_.groups.emplace_back();
+  group.id = 4;
+  group.process = &script;
+  EXPECT_THAT(lines({5, 5, 5, 5}), HasSubstr(kTold));
+  model_.groups.pop_back();
+}
+
 TEST_F(FindingsOfRanks, threads_that_call_mpi_count_like_the_first_one) {
   model_.locations.push_back(model_.locations[0]);
   model_.locations.back().id = uint64_t{1} << 32;
