@@ -41,15 +41,18 @@ bool is_privileged(pid_t pid) {
   return true;
 }
 
-/// As it was at its start.
-bool is_disabled(pid_t pid) {
-  constexpr std::string_view kVariable = "AON_DISABLE=";
+/// As they were at its start: AON is not wanted, or another agent than that of `socket`.
+bool is_not_ours(pid_t pid, const std::string& socket) {
+  constexpr std::string_view kDisable = "AON_DISABLE=";
+  constexpr std::string_view kSocket = "AON_SOCKET=";
   const Result<std::string> text = read_text_file(proc_path(pid, "environ"));
   if (!text) return true;
   for (size_t at = 0; at < text->size();) {
     const std::string_view variable = text->c_str() + at;
-    if (variable.starts_with(kVariable))
-      return is_disabled_by(variable.data() + kVariable.size());
+    if (variable.starts_with(kDisable) && is_disabled_by(variable.data() + kDisable.size()))
+      return true;
+    const bool is_told = variable.starts_with(kSocket) && variable.size() > kSocket.size();
+    if (is_told && !socket.empty() && variable.substr(kSocket.size()) != socket) return true;
     at += variable.size() + 1;
   }
   return false;
@@ -72,11 +75,12 @@ Following following_of(const Options& options) {
   return has_followers ? Following::kBusy : Following::kNobody;
 }
 
-std::string followable_program(pid_t pid, std::span<const std::string> left_alone) {
+std::string followable_program(pid_t pid, std::span<const std::string> left_alone,
+                               const std::string& socket) {
   const std::string program = read_link(proc_path(pid, "exe"));
   const bool is_left_alone =
       std::find(left_alone.begin(), left_alone.end(), program) != left_alone.end();
-  if (is_left_alone || is_privileged(pid) || is_disabled(pid)) return {};
+  if (is_left_alone || is_privileged(pid) || is_not_ours(pid, socket)) return {};
   return program;
 }
 

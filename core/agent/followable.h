@@ -21,9 +21,11 @@ enum class Following {
 Following following_of(const Options& options);
 
 /// Path of the program that `pid` runs; empty where it is not to be followed: it is one of
-/// `left_alone`, has AON_DISABLE in its environment, is privileged (set-uid and the like), runs as
+/// `left_alone`, has AON_DISABLE in its environment, or another agent's socket than `socket` (an
+/// aon-run with a directory of its own has taken it), is privileged (set-uid and the like), runs as
 /// another user, or does not show itself.
-std::string followable_program(pid_t pid, std::span<const std::string> left_alone);
+std::string followable_program(pid_t pid, std::span<const std::string> left_alone,
+                               const std::string& socket = {});
 
 /// Whether pids that `pid` tells are those that are seen here.
 bool shares_pid_namespace(pid_t pid);

@@ -63,6 +63,8 @@ class Server {
 
   /// Sends `programs` away when they say Hello.
   void leave_alone(std::vector<std::string> programs) { left_alone_ = std::move(programs); }
+  /// The path that programs are told, where it is known.
+  void is_at(std::string socket) { socket_ = std::move(socket); }
   /// Takes over what the keeper holds from an earlier worker.
   void adopt(std::vector<Kept> kept);
 
@@ -181,6 +183,7 @@ class Server {
   bool has_signal_ = false;
   Following following_;
   std::vector<std::string> left_alone_;
+  std::string socket_;
 };
 
 }  // namespace aon::agent

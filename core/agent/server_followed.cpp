@@ -81,7 +81,7 @@ void Server::follow_busy(uint64_t now_ns) {
     const RegisteredPid& registered = state_->header().registered[number];
     const std::string program = forebears.count(registered.pid) != 0
                                     ? std::string()
-                                    : followable_program(registered.pid, left_alone_);
+                                    : followable_program(registered.pid, left_alone_, socket_);
     if (program.empty()) {
       busy_.put_off(number);
       continue;

@@ -99,6 +99,7 @@ Worker::Worker(WorkerInputs inputs, State state, Staging staging)
   drainer_.share_stacks(&stacks_);
   drainer_.use_stuck(&stuck_);
   server_.leave_alone(config_.arguments.avoided);
+  server_.is_at(config_.socket_path);
 }
 
 /// Where this worker follows another one: for how long nobody took anything.

@@ -215,6 +215,14 @@ class LeftAlone(Followed):
         words = ["bash", "-c", f"exec {PROGRAM} spin {LONG_ENOUGH}"]
         self.assert_nothing(*self.job(*words, env=env))
 
+    def test_program_of_another_agent(self):
+        """An aon-run with a directory of its own, in the same process."""
+        inner = self.folder / "inner"
+        words = ["bash", "-c", f"exec aon-run -o {inner} {PROGRAM} later {LONG_ENOUGH} 5"]
+        document, _ = self.job(*words, ranks=2)
+        self.assertEqual([r for r in document["ranks"] if r["pid"]], [])
+        self.assertEqual([r["emitted"] for r in self.finish(output=inner)["ranks"]], [7, 7])
+
     def test_program_that_was_not_to_be_recorded(self):
         words = ["env", "AON_DISABLE=1", PROGRAM, "spin", LONG_ENOUGH]
         self.assert_nothing(*self.job(*words))

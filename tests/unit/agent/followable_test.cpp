@@ -84,6 +84,13 @@ TEST(Followable, what_is_switched_off_is_not) {
   EXPECT_EQ(followable_program(on.pid(), {}), on.program());
 }
 
+TEST(Followable, what_another_agent_has_is_not) {
+  const Sleeper sleeper("AON_SOCKET=/run/own");
+  EXPECT_EQ(followable_program(sleeper.pid(), {}, "/run/other"), "");
+  EXPECT_EQ(followable_program(sleeper.pid(), {}, "/run/own"), sleeper.program());
+  EXPECT_EQ(followable_program(sleeper.pid(), {}), sleeper.program()) << "nobody knows";
+}
+
 TEST(Followable, what_has_ended_is_not) {
   const pid_t pid = ::fork();
   if (pid == 0) ::_exit(0);
