@@ -85,7 +85,7 @@ void NcclLevels::read_wish() {
     try {
       std::thread([watch] { watch->run(); }).detach();
     } catch (const std::system_error&) {
-      return;  // no room for a thread (ulimit -u, which the ranks fill): the next second tries again
+      return;  // ulimit -u, which the ranks fill: the next second tries again
     }
     watch_ = std::move(watch);
   }

@@ -145,8 +145,7 @@ void Receiver::step(int timeout_ms, int wake_fd) {
   for (const UniqueFd& listener : listeners_) fds.push_back({listener.get(), POLLIN, 0});
   const size_t first_guest = fds.size();
   for (const auto& [fd, guest] : guests_) fds.push_back({fd, POLLIN, 0});
-  const auto until_look_ms =
-      static_cast<int>(std::max<int64_t>(0, next_look_ms_ - now_ms()));
+  const auto until_look_ms = static_cast<int>(std::max<int64_t>(0, next_look_ms_ - now_ms()));
   const int wait_ms = guests_.empty() ? timeout_ms : std::min(timeout_ms, until_look_ms);
   if (poll(fds.data(), fds.size(), wait_ms) > 0) {
     // Whoever comes now takes no place from one whose answer has come.

@@ -87,8 +87,8 @@ uint64_t shared_bytes() {
   return static_cast<uint64_t>(status.f_blocks) * status.f_frsize;
 }
 
-/// Whether /dev/shm has room now for what NCCL puts there at the first operation with channels: some
-/// 40 MB a rank and communicator. Without it NCCL before 2.31 does not survive (PR #2326), and a
+/// Whether /dev/shm has room now for what NCCL puts there at the first operation with channels:
+/// some 40 MB a rank and communicator. Without it NCCL before 2.31 does not survive (PR #2326), and a
 /// program may have filled it since its start (data loaders of PyTorch).
 bool has_room_for_channels(const State& state) {
   const int saved_errno = errno;

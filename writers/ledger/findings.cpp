@@ -192,8 +192,8 @@ uint32_t Findings::RankTime::mpi_thread_count() const {
                     [&](uint64_t time_ns) { return time_ns >= longest_ns / 10; }));
 }
 
-/// From first to last. What was followed beside the ranks, as a script that starts them, may have run
-/// for hours before and after them.
+/// From first to last. What was followed beside the ranks, as a script that starts them, may have
+/// run for hours before and after them.
 uint64_t Findings::job_ns() const {
   if (world_count() > 1) return 0;
   const bool has_others =

@@ -75,8 +75,8 @@ struct NcclLimits {
     if (level < lowest) return lowest;
     return level > highest ? highest : level;
   }
-  /// NCCL before 2.31 numbers the works of a channel twice, on the host and on the GPU, and asks for
-  /// a work's times by the host's number. The two go apart with graphs that were captured without
+  /// NCCL before 2.31 numbers the works of a channel twice, on the host and on the GPU, and asks
+  /// for a work's times by the host's number. The two go apart with graphs that were captured without
   /// channels (counted once by the host, at each launch by the GPU) and with what a rank sends to
   /// itself (by the GPU alone). With channels from there on that only mixes up times; where they
   /// begin anew the proxy waits for numbers that no work has had, and ncclCommDestroy() for the
