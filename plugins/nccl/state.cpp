@@ -88,8 +88,8 @@ uint64_t shared_bytes() {
 }
 
 /// Whether /dev/shm has room now for what NCCL puts there at the first operation with channels:
-/// some 40 MB a rank and communicator. Without it NCCL before 2.31 does not survive (PR #2326), and a
-/// program may have filled it since its start (data loaders of PyTorch).
+/// some 40 MB a rank and communicator. Without it NCCL before 2.31 does not survive (PR #2326), and
+/// a program may have filled it since its start (data loaders of PyTorch).
 bool has_room_for_channels(const State& state) {
   const int saved_errno = errno;
   struct statvfs status;

@@ -241,7 +241,8 @@ void relevelled(Run& run) {
 }
 
 /// Graphs are captured at levels gpu and api and launched again at api. Then gpu is asked for
-/// again, where NCCL would wait for ever for channels: it has not counted what the second one launches.
+/// again, where NCCL would wait for ever for channels: it has not counted what the second one
+/// launches.
 void graph_relevelled(Run& run) {
   Communicator world = run.world();
   std::atomic<uint32_t>& mode = level_word();

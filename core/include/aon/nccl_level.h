@@ -76,11 +76,11 @@ struct NcclLimits {
     return level > highest ? highest : level;
   }
   /// NCCL before 2.31 numbers the works of a channel twice, on the host and on the GPU, and asks
-  /// for a work's times by the host's number. The two go apart with graphs that were captured without
-  /// channels (counted once by the host, at each launch by the GPU) and with what a rank sends to
-  /// itself (by the GPU alone). With channels from there on that only mixes up times; where they
-  /// begin anew the proxy waits for numbers that no work has had, and ncclCommDestroy() for the
-  /// proxy, for ever. So they do not begin any more, at `now`.
+  /// for a work's times by the host's number. The two go apart with graphs that were captured
+  /// without channels (counted once by the host, at each launch by the GPU) and with what a rank
+  /// sends to itself (by the GPU alone). With channels from there on that only mixes up times;
+  /// where they begin anew the proxy waits for numbers that no work has had, and
+  /// ncclCommDestroy() for the proxy, for ever. So they do not begin any more, at `now`.
   constexpr NcclLimits counts_differ(NcclLevel now) const {
     if (keeps_channels() || highest < NcclLevel::kGpu || now >= NcclLevel::kGpu) return *this;
     return {NcclLevel::kApi, NcclLevel::kApi, NcclLevel::kApi, NcclLimit::kCountsDiffer};
