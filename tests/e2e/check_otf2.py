@@ -130,7 +130,7 @@ class Checker:
             self.member_of[comm._ref] = groups
         self.states = collections.defaultdict(LocationState)
         self.collective_requests = collections.defaultdict(set)
-        self.begun_collectives = {}  # (group, request): how manieth
+        self.begun_collectives = {}  # (group, request): (how, how manieth)
         self.sends = collections.Counter()
         self.live_sends = {}  # so that a cancelled one is none
         self.receives = collections.Counter()
@@ -248,7 +248,9 @@ class Checker:
             requests.add(event.request_id)
             state.all_requests.add(event.request_id)
             if isinstance(event, events.NonBlockingCollectiveRequest):
-                self.begun_collectives[group, event.request_id] = len(self.begun_collectives)
+                is_persistent = state.stack and state.stack[-1].name.startswith("MPI_Start")
+                how = "started" if is_persistent else "begun"
+                self.begun_collectives[group, event.request_id] = (how, len(self.begun_collectives))
         if isinstance(event, (events.MpiIsendComplete, events.MpiIrecv, events.MpiRequestCancelled,
                               events.NonBlockingCollectiveComplete)):
             if event.request_id not in requests:
@@ -261,11 +263,13 @@ class Checker:
             if state.collective_depth != 0:
                 self.report.error("MpiCollectiveEnd without Begin", where)
         if isinstance(event, (events.MpiCollectiveEnd, events.NonBlockingCollectiveComplete)):
-            blocking = isinstance(event, events.MpiCollectiveEnd)
-            # They may end in any order: that in which they were begun is that of all members.
-            number = 0 if blocking else self.begun_collectives.get((group, event.request_id), 0)
-            self.collectives[event.communicator._ref, blocking][group].append(
-                (number, (event.collective_op, event.root)))
+            # Of non-blocking ones the order in which they were begun is that of all members, and
+            # persistent ones may be started in any order (MPI-4.1, 6.13).
+            how, number = ("blocking", 0) if isinstance(event, events.MpiCollectiveEnd) else (
+                self.begun_collectives.get((group, event.request_id), ("begun", 0)))
+            operation = (event.collective_op, event.root)
+            self.collectives[event.communicator._ref, how][group].append(
+                (str(operation) if how == "started" else number, operation))
 
     def one_sided(self, key, state, event, where):
         """Collectives are pairs, windows live, locks are released, transfers completed."""
