@@ -43,7 +43,7 @@ bool is_over(const std::string& dir) {
 }
 
 std::string text_of(const spool::NcclStanding& standing, bool has_answered) {
-  const std::string level = nccl_level_name(standing.level);
+  std::string level = nccl_level_name(standing.level);
   if (!has_answered) return level + "; it has not answered yet";
   if (standing.is_by_budget && standing.level < standing.answer.level)
     return level + ", lowered by the budget";

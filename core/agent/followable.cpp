@@ -77,7 +77,7 @@ Following following_of(const Options& options) {
 
 std::string followable_program(pid_t pid, std::span<const std::string> left_alone,
                                const std::string& socket) {
-  const std::string program = read_link(proc_path(pid, "exe"));
+  std::string program = read_link(proc_path(pid, "exe"));
   const bool is_left_alone =
       std::find(left_alone.begin(), left_alone.end(), program) != left_alone.end();
   if (is_left_alone || is_privileged(pid) || is_not_ours(pid, socket)) return {};

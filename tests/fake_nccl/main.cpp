@@ -291,7 +291,7 @@ void paused(Run& run) {
 // ---- Training: what many ranks do together, with one of them at fault. ----
 
 constexpr uint64_t kMs = 1'000'000;
-constexpr uint64_t kLate_ms = 20;
+constexpr uint64_t kLateMs = 20;
 
 /// "RANK:STEP:how" of a variable; rank -1: nobody. Of a list, "FAULT,FAULT", that of rank `own`
 /// where it has one, else the first.
@@ -349,9 +349,9 @@ void train(Run& run) {
     const bool hangs = hang.rank >= 0 && step == hang.step && !is_lone;
     if (hangs && own == hang.rank && hang.is("skip")) compute_for_ever();
     Oddities odd{.gpu_ns = 2 * kMs, .never_ends = hangs};
-    if (is_late && own != late.rank) odd.gpu_ns += kLate_ms * kMs;
-    if (is_late && own == late.rank && late.is("host")) sleep_ms(kLate_ms);
-    if (is_late && own == late.rank && late.is("gpu")) odd.queued_ns = kLate_ms * kMs;
+    if (is_late && own != late.rank) odd.gpu_ns += kLateMs * kMs;
+    if (is_late && own == late.rank && late.is("host")) sleep_ms(kLateMs);
+    if (is_late && own == late.rank && late.is("gpu")) odd.queued_ns = kLateMs * kMs;
     Call reduce;
     const Call gather{.function = "AllGather"};
     const bool is_at_fault = hangs && own == hang.rank;

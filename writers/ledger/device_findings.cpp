@@ -14,7 +14,7 @@ namespace aon::writers {
 namespace {
 
 /// It qualifies all that is said of GPUs.
-constexpr double kMissingWeight_s = 1e8;
+constexpr double kMissingWeightS = 1e8;
 
 /// Of the time in which its units were counted at work, the share that bounds it.
 double bound_share(const DeviceUse& use) {
@@ -115,7 +115,7 @@ void Findings::add_devices(std::vector<Finding>* findings) const {
   if (devices_ == nullptr) return;
   const ledger::UnrecordedText missing = ledger::unrecorded_text(*model_, devices_->summary());
   if (!missing.text.empty())
-    findings->push_back({missing.is_loss ? kMissingWeight_s : missing.total_s, missing.text});
+    findings->push_back({missing.is_loss ? kMissingWeightS : missing.total_s, missing.text});
   if (devices_->summary().uses.empty()) return;
   add_unit_bound(findings);
   const std::vector<ledger::DeviceWaste> devices =
