@@ -109,6 +109,12 @@ class FaultCase(TestCase):
             "mpirun", "-n", ranks, "aon-run", "-o", self.output, *options, "--", *command, **more
         )
 
+    def kill_worker(self):
+        """Kills the agent's worker; the keeper starts another one."""
+        _, worker = wait_until(lambda: len(pids := agent_pids(self.output)) == 2 and pids,
+                               what="keeper and worker")
+        os.kill(worker, signal.SIGKILL)
+
     def own_count(self, rank):
         """Calls that the worker knows to have returned."""
         return struct.unpack_from("Q", (self.counts / f"count.{rank}").read_bytes())[0]

@@ -4,10 +4,9 @@ that is the rank; and those that are to be left alone."""
 import os
 import pathlib
 import shutil
-import signal
 import unittest
 
-from fault_test import BUILD, FaultCase, agent_pids, environment, main, run, wait_until
+from fault_test import BUILD, FaultCase, environment, main, run, wait_until
 
 import readers  # found where fault_test looks
 
@@ -105,9 +104,7 @@ class Silent(Followed):
     def test_killed_worker_goes_on_following(self):
         process = self.start_job(2, PROGRAM, "spin", 6, options=OPTIONS)
         wait_until(lambda: list(self.output.glob("spool/*/p[0-9]*.aon")), what="samples")
-        _, worker = wait_until(lambda: len(pids := agent_pids(self.output)) == 2 and pids,
-                               what="keeper and worker")
-        os.kill(worker, signal.SIGKILL)
+        self.kill_worker()
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0, err)
         document = self.finish()
@@ -119,9 +116,7 @@ class Silent(Followed):
         process = self.start_job(1, PROGRAM, "spin", 4, options=OPTIONS)
         # What aon-run has said is with the keeper then.
         wait_until(lambda: list(self.output.glob("spool/*/definitions.aon")), what="a spool")
-        _, worker = wait_until(lambda: len(pids := agent_pids(self.output)) == 2 and pids,
-                               what="keeper and worker")
-        os.kill(worker, signal.SIGKILL)
+        self.kill_worker()
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0, err)
         self.assert_followed(self.rank_of(self.finish(), 0))

@@ -1,8 +1,6 @@
 """--providers and --without: names are checked before anything starts, what was left out stands in
 the ledger, and what is left records."""
-import os
 import shutil
-import signal
 import unittest
 
 from fault_test import BUILD, FaultCase, agent_pids, environment, run, wait_until
@@ -165,9 +163,7 @@ class LeftOut(FaultCase):
         process = self.start_job(2, *self.worker("pace", 3), options=["--without", "mpi"])
         self.wait_for_calls(0)
         self.wait_for_calls(1)
-        _, worker = wait_until(lambda: len(pids := agent_pids(self.output)) == 2 and pids,
-                               what="keeper and worker")
-        os.kill(worker, signal.SIGKILL)
+        self.kill_worker()
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0, err)
         document = self.finish()
