@@ -45,8 +45,7 @@ static int later(int count) {
   char in = 0;
   MPI_Init(NULL, NULL);
   for (int i = 0; i < count; ++i)
-    MPI_Sendrecv(&out, 1, MPI_CHAR, 0, 1, &in, 1, MPI_CHAR, 0, 1, MPI_COMM_SELF,
-                 MPI_STATUS_IGNORE);
+    MPI_Sendrecv(&out, 1, MPI_CHAR, 0, 1, &in, 1, MPI_CHAR, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE);
   MPI_Finalize();
 #endif
   return count < 0;
