@@ -27,8 +27,8 @@ for name in aon aon-agent aon-canary aon-canary-program aon-node aon-run aon-tas
   gpu_launches heat2d; do
   cp "$build/bin/$name" "$carried/bin/"
 done
-cp -a "$build"/lib/libaon*.so "$build/lib/libnccl-profiler-aon.so" "$build/lib/fake_nccl" \
-  "$carried/lib/"
+cp -a "$build"/lib/libaon*.so "$build/lib/libnccl-profiler-aon.so" \
+  "$build"/lib/fake_{cuda,nccl} "$carried/lib/"
 cp -a "$build"/lib/aon/{aon-gpu-counters,providers,python} "$carried/lib/aon/"
 cp -a "$build/share" "$carried/"
 cp "$(command -v otf2-print)" "$carried/bin/otf2-print.real"

@@ -2,7 +2,6 @@
 as these go: tests pass there, a test that must fail does, benches have all their rows, and without
 any driver all are skipped."""
 import pathlib
-import struct
 import sys
 import tempfile
 import unittest
@@ -12,8 +11,7 @@ import h5py
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 from aon_test import BUILD, SKIPPED, SOURCE, environment, run  # noqa: E402
 
-sys.path.insert(0, str(SOURCE / "tests" / "replay" / "cupti"))
-import cut  # noqa: E402
+import shapes  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 BENCH = SOURCE / "tests" / "bench" / "gpu" / "bench.py"
@@ -27,40 +25,6 @@ def run_script(path, *words, **knobs):
     return run([sys.executable, path, *words], env=variables, timeout_s=250)
 
 
-def word(record, at):
-    return struct.unpack_from("<I", record, at)[0]
-
-
-def correlation(record):
-    places = {1: 44, 4: 32, 10: 92, 17: 40, 38: 24}
-    return word(record, places[word(record, 0)])
-
-
-class Shape:
-    """What does not depend on times of a recorded run of gpu_busy: how records of CUPTI follow on
-    one another, and fields that are the same in all of them."""
-
-    def __init__(self, fixture):
-        buffers = [list(cut.records(body)) for part, body in cut.parts(fixture)
-                   if part == cut.BUFFER]
-        of_work = [b for b in buffers if any(word(r, 0) != 17 for r in b)]
-        self.follow = set()  # (kind, the next one's, whether both are of one call)
-        self.waits = set()
-        for buffer in of_work:
-            told = [r for r in buffer if word(r, 0) != 17]
-            self.follow |= {(word(a, 0), word(b, 0), correlation(a) == correlation(b))
-                            for a, b in zip(told, told[1:])}
-            self.waits |= {r[32:] for r in told if word(r, 0) == 38}
-        # Which overhead a buffer begins with: that of its request is behind its first record.
-        self.begins = {(word(b[1], 4), correlation(b[0]) == correlation(b[1]))
-                       for b in of_work[1:]}
-        others = [[(word(r, 4), word(r, 8), correlation(r)) for r in b]
-                  for b in buffers if b not in of_work]
-        self.flushes = set(tuple(b[:2]) for b in others)
-        self.first = {word(r, 4) for r in of_work[0] if word(r, 0) == 17}
-        self.threads = len({word(r, 16) for b in buffers for r in b if word(r, 0) == 17})
-
-
 class Fakes(unittest.TestCase):
     def assert_exit(self, done, code):
         self.assertEqual(done.returncode, code, done.stdout[-3000:] + done.stderr[-3000:])
@@ -71,22 +35,17 @@ class Fakes(unittest.TestCase):
 
     def test_the_made_up_cupti_tells_as_a_device_does(self):
         """Beside the buffers of an H200: what a reader of CUPTI could see, times apart."""
-        real = Shape((SOURCE / "tests/replay/cupti/h200-130001.bin").read_bytes())
+        real = (SOURCE / "tests/replay/cupti/h200-130001.bin").read_bytes()
         with tempfile.TemporaryDirectory() as folder:
-            words = ("--budget", "100", "--record-fixture", f"{folder}/kept", "--",
-                     BUILD / "bin/gpu_busy", "busy:1", "copy:0.2", "transfer:0.2")
-            variables = environment(LD_LIBRARY_PATH=FAKES, FAKE_CUDA_DURATION_US=1750)
-            self.assert_exit(run(["aon-run", "-o", f"{folder}/job", *words], env=variables), 0)
-            [kept] = pathlib.Path(folder, "kept").iterdir()
-            made = Shape(kept.read_bytes())
-        self.assertLessEqual(made.follow, real.follow)
-        self.assertLessEqual({(10, 4, True), (1, 4, True), (38, 4, True), (4, 38, False)},
-                             made.follow)
-        self.assertEqual(made.waits, real.waits)
-        self.assertEqual(made.begins, real.begins)
-        self.assertEqual(made.flushes, real.flushes)
-        self.assertEqual(made.threads, real.threads)
-        self.assertLessEqual(made.first, real.first)
+            made = shapes.record(folder, FAKES)
+        shapes.assert_alike(self, shapes.Shape(made), shapes.Shape(real))
+
+    def test_what_a_device_tells_otherwise_fails(self):
+        path = HERE / "cupti_shape_device_test.py"
+        self.assert_exit(run_script(path), 0)
+        done = run_script(path, FAKE_CUPTI_WORKER_ASKS=1)
+        self.assert_exit(done, 1)
+        self.assertIn("FAIL: test_the_made_up_cupti_tells_as_this_device_does", done.stderr)
 
     def test_another_client_of_cupti_skips(self):
         done = run_script(HERE / "cupti_device_test.py", FAKE_CUPTI_BUSY="nsys")
