@@ -1,5 +1,5 @@
 /// OTF2 archive of a job: FOLDER/traces.otf2, traces.def and traces/, as Vampir, ViTE, otf2-print
-/// and the python reader accept it. The conventions are Score-P's; docs/viewers.md lists them.
+/// and the python reader accept it. The conventions are Score-P's; docs/archive.md lists them.
 ///
 /// One location is open at a time, its buffers are two chunks of 256 KiB: memory and descriptors do
 /// not depend on the number of events or locations. Region and communicator ids stay local in the
