@@ -2,7 +2,7 @@
 ///
 /// It writes some records at once and then rests (Pace), so that the agent can empty the ring; a
 /// CUPTI that is faster fills its buffers and drops, which is counted.
-/// Thread: one.   Cost: docs/gpu-use.md.
+/// Thread: one.   Cost: docs/gpu-cost.md.
 #pragma once
 
 #include <aon/device_gaps.h>

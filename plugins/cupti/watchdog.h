@@ -32,7 +32,7 @@ enum class Detail : uint8_t {
 constexpr uint32_t kWindowPeriod = 8;
 
 // What a record costs in the program's calls, as an H200 showed with CUPTI of CUDA 13.0 (means of
-// loops with and without it, docs/overhead.md).
+// loops with and without it, docs/gpu-cost.md).
 constexpr uint64_t kLaunchNs = 1400;  ///< a kernel, copy or set: 1.0 to 1.9 us, with its call's
 constexpr uint64_t kNodeNs = 900;     ///< one of a graph that is recorded node by node
 constexpr uint64_t kGraphNs = 4000;   ///< one that is recorded as one: 1.5 to 3.5 us, much more of
