@@ -23,7 +23,8 @@ void tell_library(const CuptiLibrary& library, const char* missing) {
 
 void tell_settings(const Settings& settings) {
   if (settings.remark[0] == '\0') return;
-  tell(Remark::kSettings, ProviderState::kDegraded, settings.remark, "docs/gpu.md has the values");
+  tell(Remark::kSettings, ProviderState::kDegraded, settings.remark,
+       "docs/gpu-cupti.md has the values");
 }
 
 void tell_owner(const char* owner) {

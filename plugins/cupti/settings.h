@@ -1,5 +1,5 @@
-/// What the environment says of the recording: the variables AON_CUPTI_... of docs/gpu.md but the
-/// path (aon/cupti_library.h). A value that is none is told, and the default stands.
+/// What the environment says of the recording: the variables AON_CUPTI_... of docs/gpu-cupti.md but
+/// the path (aon/cupti_library.h). A value that is none is told, and the default stands.
 /// Thread: the one in cuInit: the program may change its environment later.
 #pragma once
 
