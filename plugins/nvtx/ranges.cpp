@@ -6,7 +6,7 @@
 namespace aon::nvtx {
 namespace {
 
-constexpr uint32_t kMaxDepth = 63;  ///< deeper ranges of a thread are not recorded
+constexpr uint32_t kMaxDepth = 63;  ///< deeper ranges of a thread have no length
 constexpr uint32_t kIndexBits = 13;
 constexpr uint64_t kIndexMask = (uint64_t{1} << kIndexBits) - 1;
 constexpr uint64_t kTickMask = ~uint64_t{0} >> kIndexBits;

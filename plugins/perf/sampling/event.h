@@ -58,7 +58,8 @@ SamplingProbe probe_sampling(const Kernel& kernel, uint64_t rate_hz, const std::
                              bool may_use_timers = false);
 
 /// CPU time of one sample: the interrupt, the walk over the stack and the record.
-/// Measured: 17 to 22 us in a virtual machine; on bare metal 1 to 3 us are known.
+/// Measured: 17 to 22 us in a virtual machine, 31 to 35 us of deep paths (docs/decisions/010); on
+/// bare metal 1 to 3 us are known.
 uint64_t sample_cost_ns(const Kernel& kernel);
 
 }  // namespace aon::perf
