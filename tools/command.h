@@ -7,11 +7,14 @@
 /// | 1    | failed; one line on stderr says why                          |
 /// | 2    | wrong use                                                    |
 /// | 3    | the job is live, or somebody else is assembling it: see line |
+/// | 4    | diff --limit: slower than that                               |
+/// | 5    | diff --limit: the interval holds the limit: undecided        |
 ///
 /// Thread: one per command.   Cost: offline; nothing here runs beside the application but
 /// finalize, which the agent starts when the job is over.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +26,8 @@ constexpr int kExitDone = 0;
 constexpr int kExitFailed = 1;
 constexpr int kExitUse = 2;
 constexpr int kExitLive = 3;
+constexpr int kExitSlower = 4;
+constexpr int kExitUndecided = 5;
 
 struct InfoOptions {
   std::string dir;
@@ -82,6 +87,15 @@ struct ExportOptions {
 };
 /// Writes another format.
 int export_job(const ExportOptions& options);
+
+struct DiffOptions {
+  std::vector<std::string> base;  ///< job directories, at least one of each
+  std::vector<std::string> now;
+  std::optional<double> limit_percent;  ///< slower by more is kExitSlower
+  bool as_json = false;
+};
+/// Says what is slower, faster or otherwise in one set of runs than in another, and how sure it is.
+int diff(const DiffOptions& options);
 
 /// Says what this machine allows, and how to allow the rest.
 int doctor(bool as_json);

@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <filesystem>
 
 #include "core/base/file.h"
 #include "core/base/unique_fd.h"
+#include "tools/ledger_summary.h"
 
 namespace aon::tools {
 namespace {
@@ -15,6 +17,14 @@ namespace {
 std::string owner_of(const struct stat& status) {
   const passwd* owner = getpwuid(status.st_uid);
   return owner != nullptr ? owner->pw_name : "user " + std::to_string(status.st_uid);
+}
+
+/// Behind the name of a directory without profile.h5.
+std::string what_to_do(const std::string& dir) {
+  const Result<nlohmann::json> ledger = read_ledger(dir);
+  if (ledger && ledger->value("ranks", nlohmann::json::array()).empty())
+    return ", for nothing was recorded; why: aon info " + dir;
+  return "; run: aon finalize " + dir;
 }
 
 }  // namespace
@@ -38,6 +48,17 @@ Status find_part(const std::string& dir, const std::string& part) {
   struct stat of_part {};
   if (stat(path.c_str(), &of_part) == 0) status = of_part;
   return denied();
+}
+
+Status find_profile(const std::string& dir) {
+  if (const Status part = find_part(dir, "profile.h5"); !part)
+    return part.error().code == Code::kNotFound
+               ? Error{Code::kNotFound, part.error().message + what_to_do(dir)}
+               : part.error();
+  const std::filesystem::path file = std::filesystem::path(dir) / "profile.h5";
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(file, ignored)) return {};
+  return Error{Code::kInvalid, file.string() + " is no file"};
 }
 
 std::string printable(std::string line) {

@@ -16,6 +16,9 @@ inline constexpr const char* kNoJobDirectory = " has no spool/: it is no job dir
 /// permission denied, it belongs to USER"), kIo.
 Status find_part(const std::string& dir, const std::string& part);
 
+/// The same of profile.h5, a file; what is missing is said with the command that makes it.
+Status find_profile(const std::string& dir);
+
 /// A line that anybody may have written, without what a terminal would obey: '?' instead.
 std::string printable(std::string line);
 

@@ -116,8 +116,7 @@ std::string rank_line(const Json& ledger, const Totals& totals) {
     text += fmt::format(", {} other process{}", totals.other_count,
                         totals.other_count == 1 ? "" : "es");
   text += fmt::format(" on {} node{}", totals.nodes.size(), totals.nodes.size() == 1 ? "" : "s");
-  const Json& job = member(ledger, "job");
-  const double duration_s = seconds_between(text_of(job, "start"), text_of(job, "end"));
+  const double duration_s = job_seconds(ledger);
   if (duration_s >= 0) text += fmt::format(", {:.3f} s", duration_s);
   return text;
 }
@@ -196,8 +195,7 @@ std::string cost_text(const Json& ledger, double percent) {
   const Json& overhead = member(ledger, "overhead");
   const Json& app_s = member(overhead, "app_cpu_s");
   const Json& agent_s = member(overhead, "agent_cpu_s");
-  const Json& job = member(ledger, "job");
-  const double duration_s = seconds_between(text_of(job, "start"), text_of(job, "end"));
+  const double duration_s = job_seconds(ledger);
   if (!budget.is_number() || percent <= budget.get<double>() || !app_s.is_number() ||
       !agent_s.is_number() || duration_s <= 0)
     return "";
@@ -316,6 +314,11 @@ int place_of(const std::string& provider) {
 }
 
 }  // namespace
+
+double job_seconds(const Json& ledger) {
+  const Json& job = member(ledger, "job");
+  return seconds_between(text_of(job, "start"), text_of(job, "end"));
+}
 
 Result<Json> read_ledger(const std::string& dir) {
   const std::string path = dir + "/aon.json";

@@ -18,6 +18,9 @@ constexpr size_t kMaxSummaryLines = 10;
 /// Reads DIR/aon.json.   Errors: kNotFound when there is none, kDamaged when it is no JSON.
 Result<nlohmann::json> read_ledger(const std::string& dir);
 
+/// From the job's start to its end; negative when unknown.
+double job_seconds(const nlohmann::json& ledger);
+
 /// Bytes of a line about a provider; the whole text is in the ledger.
 constexpr size_t kMaxProviderLineBytes = 160;
 

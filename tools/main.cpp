@@ -35,6 +35,8 @@ struct Request {
   LevelOptions level;
   AvoidOptions avoid;
   ExportOptions export_job;
+  DiffOptions diff;
+  std::vector<std::string> pair;  ///< of diff
   std::string disk = "0";
   bool doctor_json = false;
 };
@@ -193,6 +195,36 @@ void add_export(CLI::App& app, Request& request) {
       [&request] { request.run = [&request] { return export_job(request.export_job); }; });
 }
 
+int run_diff(Request& request) {
+  DiffOptions& options = request.diff;
+  if (!request.pair.empty()) {
+    if (request.pair.size() != 2 || !options.base.empty())
+      return fail("diff", "give BASE and NEW, or --base DIR... and --new DIR...", kExitUse);
+    options.base = {request.pair[0]};
+    options.now = {request.pair[1]};
+  }
+  if (options.base.empty() || options.now.empty())
+    return fail("diff", "two job directories are needed: aon diff BASE NEW", kExitUse);
+  return diff(options);
+}
+
+void add_diff(CLI::App& app, Request& request) {
+  DiffOptions& options = request.diff;
+  CLI::App* command = app.add_subcommand(
+      "diff", "what is slower in one job than in another, with confidence intervals");
+  command->add_option("BASE NEW", request.pair, "two job directories");
+  command->add_option("--base", options.base, "several runs of one kind")->type_name("DIR...");
+  command->add_option("--new", options.now, "and of the other")->type_name("DIR...");
+  command
+      ->add_option("--limit", options.limit_percent,
+                   "exit 4 where a step (without steps the job) is slower by more than so many "
+                   "percent, 5 where the interval holds the limit")
+      ->type_name("PERCENT")
+      ->check(CLI::Range(0.0, 1e6));
+  command->add_flag("--json", options.as_json, "for programs");
+  command->callback([&request] { request.run = [&request] { return run_diff(request); }; });
+}
+
 void add_doctor(CLI::App& app, Request& request) {
   CLI::App* command =
       app.add_subcommand("doctor", "what this machine allows, and how to allow the rest");
@@ -223,6 +255,7 @@ int run(int argc, char** argv) {
   add_level(app, request);
   add_avoid(app, request);
   add_export(app, request);
+  add_diff(app, request);
   add_doctor(app, request);
   const std::string first = argc > 1 ? argv[1] : "";
   if (first == "--python-path") return print_python_path();

@@ -1,0 +1,302 @@
+#include "tools/compare/comparison.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <set>
+#include <utility>
+
+namespace aon::tools::compare {
+namespace {
+
+using Runs = std::span<const Job>;
+
+constexpr double kNsPerSecond = 1e9;
+
+const Loop* loop_of(const Job& job, const std::string& name) {
+  const auto found = std::find_if(job.loops.begin(), job.loops.end(),
+                                  [&](const Loop& loop) { return loop.name == name; });
+  return found != job.loops.end() ? &*found : nullptr;
+}
+
+/// Of what `series` has of each run: a value a run, or the steps within them.
+Estimate estimate(Runs runs, bool is_between_runs,
+                  const std::function<std::span<const double>(const Job&)>& series) {
+  std::vector<Estimate> within;
+  std::vector<double> means;
+  for (const Job& run : runs) {
+    within.push_back(of_series(series(run)));
+    means.push_back(within.back().mean);
+  }
+  return is_between_runs ? of_values(means) : mean_of(within);
+}
+
+/// Of one number of each run; a single one has no uncertainty that could be known.
+Estimate of_runs(Runs runs, bool is_between_runs, const std::function<double(const Job&)>& value) {
+  std::vector<double> values;
+  for (const Job& run : runs) values.push_back(value(run));
+  const Estimate all = of_values(values);
+  return is_between_runs ? all : Estimate{.mean = all.mean};
+}
+
+double mean(Runs runs, const std::function<double(const Job&)>& value) {
+  return of_runs(runs, false, value).mean;
+}
+
+class Comparer {
+ public:
+  Comparer(Runs base, Runs now)
+      : base_(base), now_(now), is_between_runs_(base.size() > 1 && now.size() > 1) {}
+
+  Comparison result() const {
+    Comparison all;
+    all.base_runs = base_.size();
+    all.runs = now_.size();
+    all.is_between_runs = is_between_runs_;
+    all.seconds = change([](const Job& job) { return job.seconds; });
+    all.cpu_s = change([](const Job& job) { return job.cpu_s; });
+    for (const Loop& loop : base_.front().loops) {
+      if (is_everywhere(loop.name)) all.loops.push_back(loop_change(loop.name));
+    }
+    all.regions = region_changes(all);
+    all.warnings = warnings(all);
+    return all;
+  }
+
+ private:
+  Change change(const std::function<double(const Job&)>& value, double error = kError) const {
+    return change_between(of_runs(base_, is_between_runs_, value),
+                          of_runs(now_, is_between_runs_, value), error);
+  }
+
+  Change change_of_series(const std::function<std::span<const double>(const Job&)>& series,
+                          double error = kError) const {
+    return change_between(estimate(base_, is_between_runs_, series),
+                          estimate(now_, is_between_runs_, series), error);
+  }
+
+  bool is_everywhere(const std::string& name) const {
+    const auto has = [&](const Job& job) { return loop_of(job, name) != nullptr; };
+    return !name.empty() && std::all_of(base_.begin(), base_.end(), has) &&
+           std::all_of(now_.begin(), now_.end(), has);
+  }
+
+  LoopChange loop_change(const std::string& name) const {
+    LoopChange loop;
+    loop.name = name;
+    loop.base_count = mean(base_, [&](const Job& job) { return loop_of(job, name)->count; });
+    loop.count = mean(now_, [&](const Job& job) { return loop_of(job, name)->count; });
+    for (size_t part = 0; part < kPartCount; ++part) {
+      loop.parts[part] = change_of_series([&](const Job& job) {
+        return std::span<const double>(loop_of(job, name)->series[part]);
+      });
+    }
+    add_ranks(&loop);
+    return loop;
+  }
+
+  /// Ranks that are in all runs of both.
+  std::vector<int64_t> ranks_of(const std::string& name) const {
+    std::vector<int64_t> ranks;
+    for (const auto& [rank, series] : loop_of(base_.front(), name)->computing) {
+      const auto has = [&, rank = rank](const Job& job) {
+        return loop_of(job, name)->computing.contains(rank);
+      };
+      if (rank >= 0 && std::all_of(base_.begin(), base_.end(), has) &&
+          std::all_of(now_.begin(), now_.end(), has))
+        ranks.push_back(rank);
+    }
+    return ranks;
+  }
+
+  void add_ranks(LoopChange* loop) const {
+    const std::vector<int64_t> ranks = ranks_of(loop->name);
+    std::vector<RankChange> all;
+    std::vector<double> ratios;
+    for (const int64_t rank : ranks) {
+      const auto node = [&](const Job& job) {
+        const auto found = job.ranks.find(rank);
+        return found != job.ranks.end() ? found->second : std::string();
+      };
+      all.push_back({rank, node(base_.front()), node(now_.front()),
+                     change_of_series(
+                         [&](const Job& job) {
+                           return std::span<const double>(
+                               loop_of(job, loop->name)->computing.at(rank));
+                         },
+                         kError / static_cast<double>(ranks.size()))});
+      const Change& computing = all.back().computing;
+      if (computing.base > 0) ratios.push_back(computing.now / computing.base);
+    }
+    if (ratios.size() < 2) return;
+    const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>((ratios.size() - 1) / 2);
+    std::nth_element(ratios.begin(), middle, ratios.end());
+    loop->median_rank = *middle;
+    for (const RankChange& one : all) {
+      if (one.computing.ratio && (one.computing.ratio->low > loop->median_rank * kOtherRank ||
+                                  one.computing.ratio->high < loop->median_rank / kOtherRank))
+        loop->ranks.push_back(one);
+    }
+    const auto distance = [&](const RankChange& one) {
+      return std::abs(std::log(one.computing.now / one.computing.base / loop->median_rank));
+    };
+    std::sort(loop->ranks.begin(), loop->ranks.end(),
+              [&](const auto& a, const auto& b) { return distance(a) > distance(b); });
+  }
+
+  using Table = std::map<std::string, Work> Job::*;
+
+  static Work work_of(const Job& job, Table table, const std::string& name) {
+    const auto found = (job.*table).find(name);
+    return found != (job.*table).end() ? found->second : Work{};
+  }
+
+  /// By how much a run's sums are divided.
+  static double divisor(const Job& job, const std::string& loop) {
+    const double ranks = std::max<double>(1, static_cast<double>(job.ranks.size()));
+    return loop.empty() ? ranks : ranks * std::max(1.0, loop_of(job, loop)->count);
+  }
+
+  /// Whether a region is called in the steps, in any of the runs.
+  bool is_of_steps(Table table, const std::string& name, const std::string& loop) const {
+    const auto is_often = [&](const Job& job) {
+      return work_of(job, table, name).count >= kOftenInSteps * divisor(job, loop);
+    };
+    return std::any_of(base_.begin(), base_.end(), is_often) ||
+           std::any_of(now_.begin(), now_.end(), is_often);
+  }
+
+  std::optional<RegionChange> region_change(const std::string& name, Table table,
+                                            const Comparison& all, double error) const {
+    std::string loop = all.loops.empty() ? "" : all.loops.front().name;
+    RegionChange one;
+    one.name = name;
+    one.is_kernel = table == &Job::kernels;
+    one.is_of_steps = !loop.empty() && is_of_steps(table, name, loop);
+    if (!one.is_of_steps) loop.clear();
+    const auto of = [&](double Work::*what) {
+      return [table, what, &name, &loop](const Job& job) {
+        return work_of(job, table, name).*what / divisor(job, loop);
+      };
+    };
+    one.time_ns = change(of(&Work::time_ns), error);
+    one.base_count = mean(base_, of(&Work::count));
+    one.count = mean(now_, of(&Work::count));
+    one.base_bytes = mean(base_, of(&Work::bytes));
+    one.bytes = mean(now_, of(&Work::bytes));
+    return is_told(one, all) ? std::optional(one) : std::nullopt;
+  }
+
+  /// Whether a number is another one, not just that of a run which was a step longer.
+  static bool is_other(double base, double now) {
+    return std::abs(now - base) > kLeastCounts * std::max(base, now);
+  }
+
+  static bool is_told(const RegionChange& one, const Comparison& all) {
+    const Change& whole = main_change(all);
+    const double least_ns =
+        kLeastShare * (one.is_of_steps ? whole.base : all.seconds.base * kNsPerSecond);
+    const Change& time = one.time_ns;
+    const bool is_large = std::abs(time.now - time.base) >= least_ns;
+    if (time.difference && is_large && !time.difference->holds(0)) return true;
+    if (!time.difference && is_large) return true;
+    return std::max(time.base, time.now) >= least_ns &&
+           (is_other(one.base_count, one.count) || is_other(one.base_bytes, one.bytes));
+  }
+
+  std::vector<RegionChange> region_changes(const Comparison& all) const {
+    std::vector<RegionChange> changed;
+    for (const Table table : {&Job::regions, &Job::kernels}) {
+      std::set<std::string> names;
+      for (const Runs runs : {base_, now_}) {
+        for (const Job& job : runs) {
+          for (const auto& [name, work] : job.*table) names.insert(name);
+        }
+      }
+      for (const std::string& name : names) {
+        const double error = kError / static_cast<double>(names.size());
+        if (auto one = region_change(name, table, all, error)) changed.push_back(std::move(*one));
+      }
+    }
+    const auto size = [](const RegionChange& one) {
+      return std::abs(one.time_ns.now - one.time_ns.base);
+    };
+    std::sort(changed.begin(), changed.end(), [&](const auto& a, const auto& b) {
+      return std::pair(a.is_of_steps, size(a)) > std::pair(b.is_of_steps, size(b));
+    });
+    return changed;
+  }
+
+  /// "ranks: 4, then 8" where what `text` says of the runs is not the same in all.
+  template <class Text>
+  void warn_where_other(const char* what, Text text, std::vector<std::string>* all) const {
+    const auto said = [&](Runs runs) {
+      std::set<std::string> texts;
+      for (const Job& job : runs) texts.insert(text(job));
+      const std::string joined = fmt::format("{}", fmt::join(texts, " or "));
+      return joined.empty() ? std::string("not told") : joined;
+    };
+    const std::string base = said(base_);
+    const std::string now = said(now_);
+    if (base != now) all->push_back(fmt::format("{}: {}; then {}", what, base, now));
+  }
+
+  std::vector<std::string> warnings(const Comparison& all) const {
+    std::vector<std::string> texts;
+    warn_where_other(
+        "ranks", [](const Job& job) { return std::to_string(job.ranks.size()); }, &texts);
+    warn_where_other(
+        "program", [](const Job& job) { return fmt::format("{}", fmt::join(job.programs, ", ")); },
+        &texts);
+    warn_where_other(
+        "processors",
+        [](const Job& job) { return fmt::format("{}", fmt::join(job.processors, ", ")); }, &texts);
+    warn_where_other(
+        "nodes",
+        [](const Job& job) {
+          std::set<std::string> nodes;
+          for (const auto& [rank, node] : job.ranks) nodes.insert(node);
+          return std::to_string(nodes.size());
+        },
+        &texts);
+    warn_where_other(
+        "steps are", [](const Job& job) { return job.step_source; }, &texts);
+    for (const LoopChange& loop : all.loops) {
+      if (is_other(loop.base_count, loop.count))
+        texts.push_back(fmt::format("steps of '{}': {:.6g}; then {:.6g}", loop.name,
+                                    loop.base_count, loop.count));
+    }
+    for (const Runs runs : {base_, now_}) {
+      for (const Job& job : runs) {
+        if (!job.is_complete) texts.push_back(job.dir + ": not all of its ranks are there whole");
+        if (job.lost_records > 0)
+          texts.push_back(fmt::format("{}: {:.0f} records were lost", job.dir, job.lost_records));
+      }
+    }
+    return texts;
+  }
+
+  Runs base_;
+  Runs now_;
+  bool is_between_runs_;
+};
+
+}  // namespace
+
+Comparison compare(Runs base, Runs now) { return Comparer(base, now).result(); }
+
+const Change& main_change(const Comparison& of) {
+  return of.loops.empty() ? of.seconds
+                          : of.loops.front().parts[static_cast<size_t>(Part::kDuration)];
+}
+
+Verdict verdict(const Change& change) {
+  if (!change.ratio) return Verdict::kUnknown;
+  if (change.ratio->low > 1) return Verdict::kSlower;
+  return change.ratio->high < 1 ? Verdict::kFaster : Verdict::kSame;
+}
+
+}  // namespace aon::tools::compare
