@@ -314,7 +314,20 @@ int run_unprofiled(const Plan& plan, const std::string& reason) {
   return execute(plan.program);
 }
 
+/// Options of the command line that together do nothing.
+Status check_options(const Plan& plan) {
+  const bool is_given =
+      std::find(plan.given.begin(), plan.given.end(), "record-fixture") != plan.given.end();
+  if (is_given && !provider_is_wanted(plan.options, "cupti"))
+    return Error{Code::kInvalid, "--record-fixture keeps what CUPTI tells, and cupti is left out"};
+  if (is_given && plan.options.cupti_mode == "off")
+    return Error{Code::kInvalid,
+                 "--record-fixture keeps what CUPTI tells, and --cupti-mode is off"};
+  return {};
+}
+
 Status check_providers(const Plan& plan) {
+  if (Status status = check_options(plan); !status) return status;
   if (plan.options.providers.empty() && plan.options.without.empty()) return {};
   const std::string& libraries = plan.files.library_dir;
   return provider::check_names(

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "core/cluster/nccl_wish.h"
@@ -130,6 +131,12 @@ size_t tell_unseen(const std::string& dir) {
   return node_count + process_count;
 }
 
+/// Of a job without a live agent.
+const char* end_text(const std::string& dir) {
+  return find_part(dir, "aon.json") ? "the job is over"
+                                    : "no agent is live: the job is over, or its agents have ended";
+}
+
 std::string utc(const timespec& time) {
   tm parts{};
   char text[32] = "";
@@ -151,17 +158,27 @@ int show(const LevelOptions& options, bool is_live) {
   const uint32_t stamp = is_live && wish && *wish ? (*wish)->stamp : 0;
   const auto all = read_standings(options.dir, stamp, is_live);
   if (!all) return fail("level", all.error().message);
-  if (!is_live) fmt::print("the job is over; the levels that its processes had at the end:\n");
+  if (!is_live)
+    fmt::print("{}; the levels that its processes had at the end:\n", end_text(options.dir));
   print(*all);
   if (tell_unseen(options.dir) == 0 && all->process_count + all->off_count == 0)
     fmt::print("no process {}NCCL with AON's plugin\n", is_live ? "uses " : "used ");
   return kExitDone;
 }
 
-/// What became of the wish, as soon as all have answered or --wait is over.
+/// What a later command asked for instead.
+std::optional<NcclLevel> later_wish(const std::string& dir, uint32_t stamp) {
+  const auto wish = cluster::NcclWishFile(dir).look();
+  if (!wish || !*wish || (*wish)->stamp == stamp) return std::nullopt;
+  return (*wish)->level;
+}
+
+/// What became of the wish, as soon as all have answered, another one took its place, or --wait is
+/// over.
 Result<Standings> wait_for_answers(const LevelOptions& options, uint32_t stamp) {
   for (uint32_t waited_s = 0;; ++waited_s) {
-    const bool is_last = waited_s >= options.wait_s || is_over(options.dir);
+    const bool is_last = waited_s >= options.wait_s || is_over(options.dir) ||
+                         later_wish(options.dir, stamp).has_value();
     Result<Standings> all = read_standings(options.dir, stamp, true);
     if (!all || is_last || all->waiting_count == 0) return all;
     sleep(1);
@@ -170,7 +187,8 @@ Result<Standings> wait_for_answers(const LevelOptions& options, uint32_t stamp) 
 
 int change(const LevelOptions& options, NcclLevel wanted, bool is_live) {
   if (!is_live)
-    return fail("level", options.dir + ": the job is over: no agent is left to heed it");
+    return fail("level",
+                options.dir + ": " + end_text(options.dir) + "; nobody is left to heed it");
   const auto before = read_standings(options.dir, 0, true);
   if (!before) return fail("level", before.error().message);
   if (before->process_count == 0 && before->off_count != 0) {
@@ -181,6 +199,9 @@ int change(const LevelOptions& options, NcclLevel wanted, bool is_live) {
   if (!wish) return fail("level", wish.error().message);
   const auto all = wait_for_answers(options, wish->stamp);
   if (!all) return fail("level", all.error().message);
+  if (const auto later = later_wish(options.dir, wish->stamp))
+    return fail("level", fmt::format("a later aon level asked for {}, not {}",
+                                     nccl_level_name(*later), options.level));
   print(*all);
   if (tell_unseen(options.dir) == 0 && all->process_count == 0)
     fmt::print("no process uses NCCL yet; those that will are asked for {}\n", options.level);

@@ -16,8 +16,8 @@ namespace {
 constexpr double kDefaultPercent = 1;
 /// Of what is judged: half of the time between two flushes.
 constexpr uint64_t kLeastIntervalNs = uint64_t{kDrainMs} * 500'000;
-constexpr uint32_t kIntervalsPerPiece = 10;  ///< of a gap: a process may be killed in it
-constexpr uint64_t kBytesPerRecord = 128;    ///< about; of those that were thrown away
+constexpr uint32_t kIntervalsPerPiece = 2;  ///< of a gap: a process may be killed in it
+constexpr uint64_t kBytesPerRecord = 128;   ///< about; of those that were thrown away
 
 constexpr uint64_t kCostPeriodNs = 30'000'000'000;
 
@@ -210,10 +210,16 @@ void Governor::tell_step() {
                static_cast<uint32_t>(ValueType::kUnsigned), level, nullptr);
   char reason[256];
   const bool is_least = shared().quirks.hangs_on_disable;
-  snprintf(reason, sizeof reason,
-           "above --budget (%.3g %% of the time last), less is recorded: %s%s", watchdog_.percent(),
-           detail_text(watchdog_.detail()),
-           is_least ? "; this version of CUPTI cannot record less (CUDA 13.0.1 can)" : "");
+  if (watchdog_.detail() == Detail::kFull) {
+    snprintf(reason, sizeof reason,
+             "was above --budget for a time; all is recorded again (%.3g %% of the time last)",
+             watchdog_.percent());
+  } else {
+    snprintf(reason, sizeof reason,
+             "above --budget (%.3g %% of the time last), less is recorded: %s%s",
+             watchdog_.percent(), detail_text(watchdog_.detail()),
+             is_least ? "; this version of CUPTI cannot record less (CUDA 13.0.1 can)" : "");
+  }
   tell(Remark::kDetail, ProviderState::kDegraded, reason,
        "a larger --budget; \"GPU work not recorded\" in the archive shows when");
 }

@@ -9,7 +9,7 @@ import time
 import h5py
 import otf2
 from gpu_case import FAKES, KERNELS, PROGRAM, GpuCase, counts, gpu_environment, main, readers
-from aon_test import environment, ledger, mpirun, profile
+from aon_test import environment, ledger, mpirun, profile, run
 
 
 class Recorded(GpuCase):
@@ -161,6 +161,15 @@ class Recorded(GpuCase):
                        options=("--record-fixture", self.folder / "file" / "below"))
         self.assertIn("--record-fixture: cannot write into", done.stderr)
         self.assertNotIn("rank 0", done.stdout)
+
+    def test_a_folder_for_buffers_without_cupti_is_told_before_the_start(self):
+        kept = self.folder / "kept"
+        for options in (("--without", "cupti"), ("--cupti-mode", "off")):
+            done = run(["aon-run", *options, "--record-fixture", kept, "--", PROGRAM, 1, 1])
+            self.assert_exit(done, 2)
+            self.assertIn("--record-fixture keeps what CUPTI tells", done.stderr)
+            self.assertEqual(done.stdout, "")
+        self.assertFalse(kept.exists())
 
     def test_vite_draws_it(self):
         self.run_program(20, 2)

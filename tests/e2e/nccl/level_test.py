@@ -111,7 +111,7 @@ class Level(PluginTestCase):
         text = self.level(self.output)
         self.assertIn("the job is over; the levels that its processes had at the end:\n", text)
         self.assertRegex(text, r"\n\S+  rank 0: api\n")
-        self.assertIn("the job is over: no agent is left to heed it",
+        self.assertIn("the job is over; nobody is left to heed it",
                       self.level(self.output, "net", code=1))  # fmt: skip
 
     def test_falls_below_that_of_the_launch_and_rises_to_step(self):
@@ -124,6 +124,27 @@ class Level(PluginTestCase):
         self.assertGreater(sum(p["steps"] for p in proxies), 0)
         self.assertEqual([one[:3] for one in self.asked()],
                          [("api", "gpu", "api"), ("step", "api", "step")])  # fmt: skip
+
+    def test_a_wish_that_a_later_one_replaced_is_told_as_that(self):
+        self.start(5)
+        self.until_shown(r"^\S+  rank 0: api$")
+        agents = agent_pids(self.output)
+        try:
+            for pid in agents:
+                os.kill(pid, signal.SIGSTOP)  # nobody answers
+            first = subprocess.Popen([AON, "level", self.output, "step", "--wait", "60"],
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.addCleanup(first.kill)
+            wait_until((self.output / "nccl.level").exists, 20, "the wish")
+            self.level(self.output, "net", "--wait", "0")
+            told = "".join(first.communicate(timeout=30))
+        finally:
+            for pid in agents:
+                os.kill(pid, signal.SIGCONT)
+        self.assertEqual(first.returncode, 1, told)
+        self.assertIn("a later aon level asked for net, not step", told)
+        self.until_shown(r"^\S+  rank 0: net$")
+        self.end()
 
     def test_the_budget_lowers_it_from_there(self):
         self.start(5, options=("--budget", "0.01"))
@@ -234,7 +255,7 @@ class Refusals(PluginTestCase):
         (self.folder / "spool").mkdir()
         done = run([AON, "level", self.folder, "net"])
         self.assert_exit(done, 1)
-        self.assertIn("the job is over", done.stderr)
+        self.assertIn("no agent is live: the job is over, or its agents have ended", done.stderr)
         self.assertFalse((self.folder / "nccl.level").exists())
 
     def test_nodes_whose_spool_is_on_their_own_disk_are_named_as_unknown(self):
