@@ -63,14 +63,16 @@ bool is_in_archive(const FinalizeOptions& options, const std::vector<NodePresenc
 
 constexpr int64_t kClockStepMs = 2000;  ///< of time stamps of a file system, and some more
 
-/// Whether the assembly of the archive began after the last change of the spool. All times are the
-/// file system's; a ledger is written at the end of what it tells the duration of.
+/// Whether the assembly of the archive began after the last change of the spool, and made all of
+/// it. All times are the file system's; a ledger is written at the end of what it tells the
+/// duration of.
 bool is_up_to_date(const std::string& dir) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::file_time_type end = fs::last_write_time(dir + "/aon.json", error);
   const Result<nlohmann::json> ledger = read_ledger(dir);
   if (error || !ledger || ledger->value("/job/snapshot"_json_pointer, false)) return false;
+  if (!ledger->value("/assembly/failed"_json_pointer, nlohmann::json()).empty()) return false;
   const auto seconds = ledger->value("/assembly/seconds"_json_pointer, -1.0);
   if (seconds < 0) return false;
   const auto begin =
@@ -118,19 +120,19 @@ Status complete_dropped(const std::string& dir) {
   return status;
 }
 
-Status assemble_job(const FinalizeOptions& options) {
+Result<std::vector<std::string>> assemble_job(const FinalizeOptions& options) {
   // Nodes are joined, and their marks read and removed, while nobody else assembles: who comes next
   // sees all or none.
   const auto lease = writers::AssemblyLease::take(options.dirs.front());
   if (!lease) return lease.error();
-  if (Status status = join_directories(options.dirs); !status) return status;
+  if (Status status = join_directories(options.dirs); !status) return status.error();
   const std::vector<NodePresence> nodes = cluster::read_presence(options.dirs.front());
-  if (options.from_agent && is_in_archive(options, nodes)) return {};
+  if (options.from_agent && is_in_archive(options, nodes)) return std::vector<std::string>();
   if (options.if_needed && is_up_to_date(options.dirs.front())) {
     // Whoever made the archive may have died before these.
     try_leave_summary(options.dirs.front());
     if (!options.snapshot) cluster::mark_assembled(options.dirs.front(), nodes);
-    return {};
+    return std::vector<std::string>();
   }
   writers::AssembleOptions wanted;
   wanted.otf2_locations = static_cast<uint32_t>(options.otf2_location_count);
@@ -151,11 +153,12 @@ Status assemble_job(const FinalizeOptions& options) {
   const Result<writers::AssembleReport> report =
       writers::assemble(options.dirs.front(), wanted, lease->get());
   if (!report) return report.error();
-  for (const std::string& warning : report->warnings)
-    fmt::print(stderr, "aon finalize: {}\n", warning);
+  const std::vector<std::string>& warnings = report->warnings;
+  for (size_t i = report->failures.size(); i < warnings.size(); ++i)
+    fmt::print(stderr, "aon finalize: {}\n", warnings[i]);
   try_leave_summary(options.dirs.front());
   if (!options.snapshot) cluster::mark_assembled(options.dirs.front(), nodes);
-  return {};
+  return report->failures;
 }
 
 }  // namespace aon::tools

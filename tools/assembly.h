@@ -3,6 +3,9 @@
 /// Thread: one.   Cost: that of the assembler.   Errors: kBusy when another assembler is at work.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "core/base/result.h"
 #include "tools/command.h"
 
@@ -12,6 +15,8 @@ namespace aon::tools {
 /// Errors: kBusy; kIo where the folder cannot be written to.
 Status complete_dropped(const std::string& dir);
 
-Status assemble_job(const FinalizeOptions& options);
+/// Says what is to be warned of, but for what it returns: failures of writers, of which another
+/// assembly may do better. The rest of the result is in its place.
+Result<std::vector<std::string>> assemble_job(const FinalizeOptions& options);
 
 }  // namespace aon::tools

@@ -4,11 +4,12 @@
 /// | exit | meaning                                                      |
 /// |------|--------------------------------------------------------------|
 /// | 0    | done                                                         |
-/// | 1    | failed; one line on stderr says why                          |
+/// | 1    | failed, also in part; one line on stderr says why            |
 /// | 2    | wrong use                                                    |
 /// | 3    | the job is live, or somebody else is assembling it: see line |
 /// | 4    | diff --limit: slower than that                               |
 /// | 5    | diff --limit: the interval holds the limit: undecided        |
+/// | 6    | finalize, to the agent: failed in part, the rest is written  |
 ///
 /// Thread: one per command.   Cost: offline; nothing here runs beside the application but
 /// finalize, which the agent starts when the job is over.
@@ -28,6 +29,7 @@ constexpr int kExitUse = 2;
 constexpr int kExitLive = 3;
 constexpr int kExitSlower = 4;
 constexpr int kExitUndecided = 5;
+constexpr int kExitInPart = 6;
 
 struct InfoOptions {
   std::string dir;

@@ -54,6 +54,14 @@ void print_summary(const FinalizeOptions& options) {
   fputs(summary_of(options.dirs.front()).c_str(), stdout);
 }
 
+/// Tells of writers that failed.
+int fail_in_part(const FinalizeOptions& options, const std::vector<std::string>& failures) {
+  for (size_t i = 1; i < failures.size(); ++i)
+    fmt::print(stderr, "aon finalize: {}\n", failures[i]);
+  return fail("finalize", failures.front() + "; the rest is written",
+              options.from_agent ? kExitInPart : kExitFailed);
+}
+
 /// A job that nobody works on any more is whole: a snapshot of it would only claim less.
 bool is_live(const FinalizeOptions& options) {
   return std::any_of(options.dirs.begin(), options.dirs.end(),
@@ -87,12 +95,13 @@ int finalize(const FinalizeOptions& wanted) {
     print_summary(options);
     return kExitDone;
   }
-  if (Status status = assemble_job(options); !status) {
-    const bool is_busy = status.error().code == Code::kBusy;
-    return fail("finalize", status.error().message, is_busy ? kExitLive : kExitFailed);
+  const Result<std::vector<std::string>> failures = assemble_job(options);
+  if (!failures) {
+    const bool is_busy = failures.error().code == Code::kBusy;
+    return fail("finalize", failures.error().message, is_busy ? kExitLive : kExitFailed);
   }
   print_summary(options);
-  return kExitDone;
+  return failures->empty() ? kExitDone : fail_in_part(options, *failures);
 }
 
 }  // namespace aon::tools

@@ -386,7 +386,7 @@ Status Assembly::analyse_waits(const fs::path& staging, StepPlan* steps, Passed*
   if (!status) return status;
   if (slots[1].status) *steps = found->plan();
   if (!slots[0].status) {
-    passed->remarks.push_back("waits: " + slots[0].status.error().message);
+    passed->collectors.lacks.push_back("waits: " + slots[0].status.error().message);
     return {};  // with its temporary file, which may fill the disk
   }
   static_cast<void>(slots[0].writer.release());
@@ -424,10 +424,8 @@ Status Assembly::convert(const fs::path& staging) {
                                " pieces of work of devices, the oldest, are left out: sorting them "
                                "would not fit below --disk; they are in the spool");
   }
-  status = collect_failures(staging, passed.writers, &report_);
+  status = collect_failures(staging, passed.writers, passed.collectors.lacks, &report_);
   if (!status) return status;
-  for (const std::string& lack : passed.collectors.lacks)
-    report_.warnings.push_back(lack + "; run: aon finalize " + folder_.string());
   report_.outcome = passed.outcome;
   add_law_warning(passed.tallies, &report_.warnings);
   for (const LocationTally& tally : passed.tallies) {
@@ -464,6 +462,7 @@ Status Assembly::write_the_ledger(const fs::path& staging, const Passed& passed)
     facts.findings.insert(facts.findings.begin(), death);
   if (facts.findings.size() > kMaxFindings) facts.findings.resize(kMaxFindings);
   facts.warnings = report_.warnings;
+  facts.failures = report_.failures;
   facts.left_out = collectors.notes.left_out;
   facts.left_out_metrics = left_out_metrics(passed);
   facts.marker_count = collectors.markers.written_count;

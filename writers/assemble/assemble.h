@@ -48,7 +48,8 @@ struct AssembleReport {
   uint64_t lost_count = 0;
   uint64_t archive_bytes = 0;
   double seconds = 0;
-  std::vector<std::string> warnings;  ///< one line each, e.g. a writer that failed
+  std::vector<std::string> warnings;  ///< one line each, those of failures first
+  std::vector<std::string> failures;  ///< of writers: what they make is missing, another try may do
 };
 
 /// Assembles the job directory `folder`.

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "writers/assemble/publish.h"
 #include "writers/assemble/writer_set.h"
@@ -49,7 +50,7 @@ bool has_files(const fs::path& staging, const WriterSlot& slot) {
 }  // namespace
 
 Status collect_failures(const fs::path& staging, const std::vector<WriterSlot>& writers,
-                        AssembleReport* report) {
+                        const std::vector<std::string>& lacks, AssembleReport* report) {
   bool has_result = false;
   std::vector<std::string> failures;
   for (const WriterSlot& slot : writers) {
@@ -58,11 +59,14 @@ Status collect_failures(const fs::path& staging, const std::vector<WriterSlot>& 
     failures.push_back(slot.name + ": " + with_cause(slot.status.error().message, staging));
     if (slot.makes_files) remove_failed(staging, slot);
   }
-  for (const std::string& failure : failures) {
-    report->warnings.push_back(failure + "; run: aon finalize " + staging.parent_path().string());
-  }
-  if (has_result || failures.empty()) return {};
-  return Error{Code::kIo, failures.front()};
+  if (!has_result && !failures.empty()) return Error{Code::kIo, failures.front()};
+  failures.insert(failures.end(), lacks.begin(), lacks.end());
+  std::vector<std::string> lines;
+  for (const std::string& failure : failures)
+    lines.push_back(failure + "; run: aon finalize " + staging.parent_path().string());
+  report->warnings.insert(report->warnings.begin(), lines.begin(), lines.end());
+  report->failures = std::move(failures);
+  return {};
 }
 
 }  // namespace aon::writers

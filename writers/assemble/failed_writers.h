@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "writers/assemble/assemble.h"
@@ -10,8 +11,10 @@
 
 namespace aon::writers {
 
-/// Adds a warning for each that failed. An error: no writer has made a file.
+/// Adds a failure and a warning for each that failed, and for what others could not make (`lacks`,
+/// a line each). An error: no writer has made a file.
 Status collect_failures(const std::filesystem::path& staging,
-                        const std::vector<WriterSlot>& writers, AssembleReport* report);
+                        const std::vector<WriterSlot>& writers,
+                        const std::vector<std::string>& lacks, AssembleReport* report);
 
 }  // namespace aon::writers

@@ -48,7 +48,7 @@ struct Collectors {
   HangFinder* hangs = nullptr;                 ///< null: nothing was open or quiet for long
   nccl::LatenessAnalysis* lateness = nullptr;  ///< of operations of NCCL
   ProfileNotes notes;                          ///< of profile.h5
-  std::vector<std::string> lacks;              ///< of the archive, a line each
+  std::vector<std::string> lacks;              ///< of the result, a line each
   otf2::JobMarkers markers;                    ///< of the archive; `known` is filled by assemble()
 };
 

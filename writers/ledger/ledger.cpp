@@ -310,6 +310,7 @@ Json assembly_json(const LedgerFacts& facts) {
           {"metrics_left_out", facts.left_out_metrics},
           {"markers", facts.marker_count},
           {"markers_left_out", facts.left_out_markers},
+          {"failed", facts.failures},
           {"warnings", facts.warnings}};
 }
 

@@ -34,6 +34,7 @@ struct LedgerFacts {
   Outcome outcome;
   std::vector<std::string> findings;
   std::vector<std::string> warnings;  ///< of the assembly: writers that failed, what was left out
+  std::vector<std::string> failures;  ///< those of them of which another assembly may do better
   std::vector<std::string> left_out;  ///< of tables, for they would be too large
   std::vector<std::string> left_out_metrics;         ///< of the archive, for want of locations
   uint64_t marker_count = 0;                         ///< in the archive
