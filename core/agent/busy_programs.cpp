@@ -8,8 +8,23 @@ void BusyPrograms::put_off(uint32_t number) {
   found->second.limit_ns = cpu_time_ns_(found->second.pid) + kBusyCpuNs;
 }
 
-void BusyPrograms::forget_pid(pid_t pid) {
-  std::erase_if(programs_, [pid](const auto& entry) { return entry.second.pid == pid; });
+void BusyPrograms::refuse(uint32_t number, uint64_t image) {
+  const auto found = programs_.find(number);
+  if (found != programs_.end()) found->second.refused_image = image;
+}
+
+bool BusyPrograms::is_refused(uint32_t number, uint64_t image) const {
+  const auto found = programs_.find(number);
+  return found != programs_.end() && image != 0 && found->second.refused_image == image;
+}
+
+std::vector<uint32_t> BusyPrograms::forget_pid(pid_t pid) {
+  std::vector<uint32_t> numbers;
+  std::erase_if(programs_, [&](const auto& entry) {
+    if (entry.second.pid == pid) numbers.push_back(entry.first);
+    return entry.second.pid == pid;
+  });
+  return numbers;
 }
 
 std::vector<uint32_t> BusyPrograms::due(uint64_t now_ns) {

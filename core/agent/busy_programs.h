@@ -3,8 +3,9 @@
 /// it does where MPI calls are not wanted. Shells, launchers and wrappers use too little CPU time
 /// of their own for that.
 ///
-///     add ---> has used kBusyCpuNs ---> due ---> forget: it is followed, or may not be
+///     add ---> has used kBusyCpuNs ---> due ---> forget: it is followed
 ///                      ^                   `---> put_off: until it has used as much again
+///     refuse: what it runs may not be followed; what it becomes (exec) may
 ///     forget at any time: it has said Hello, or has ended
 ///
 /// What a killed worker knew of them stands in the state (RegisteredPid, and who is a process).
@@ -34,18 +35,23 @@ class BusyPrograms {
   explicit BusyPrograms(CpuTime cpu_time_ns = proc::cpu_time_ns) : cpu_time_ns_(cpu_time_ns) {}
 
   /// `number`: of the program in the state.
-  void add(uint32_t number, pid_t pid) { programs_[number] = {pid, kBusyCpuNs}; }
+  void add(uint32_t number, pid_t pid) { programs_[number] = {pid, kBusyCpuNs, 0}; }
   void put_off(uint32_t number);
+  /// `image`: of followable.h.
+  void refuse(uint32_t number, uint64_t image);
+  bool is_refused(uint32_t number, uint64_t image) const;
+  bool has(uint32_t number) const { return programs_.count(number) != 0; }
   void forget(uint32_t number) { programs_.erase(number); }
-  /// aon-run may stand before aon-run: several have one pid.
-  void forget_pid(pid_t pid);
+  /// aon-run may stand before aon-run: several have one pid. Returns their numbers.
+  std::vector<uint32_t> forget_pid(pid_t pid);
   /// Numbers of those that are due, kMostBusyAtOnce of them; each has to be put off or forgotten.
   std::vector<uint32_t> due(uint64_t now_ns);
 
  private:
   struct Program {
     pid_t pid;
-    uint64_t limit_ns;  ///< of its CPU time
+    uint64_t limit_ns;       ///< of its CPU time
+    uint64_t refused_image;  ///< 0: none
   };
   CpuTime cpu_time_ns_;
   std::map<uint32_t, Program> programs_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstring>
+#include <functional>
 #include <string_view>
 
 #include "core/base/disable.h"
@@ -28,14 +29,19 @@ std::string proc_path(pid_t pid, const char* name) {
   return "/proc/" + std::to_string(pid) + "/" + name;
 }
 
+/// What the kernel told it at its start; empty where that may not be read.
+std::string auxiliary_vector(pid_t pid) {
+  const Result<std::string> bytes = read_text_file(proc_path(pid, "auxv"), 4096);
+  return bytes ? *bytes : std::string();
+}
+
 /// As the kernel told it at its start (AT_SECURE). What may not be read is of another user, or does
 /// not want to be looked at; what has no such entry is of another word size.
 bool is_privileged(pid_t pid) {
-  const Result<std::string> bytes = read_text_file(proc_path(pid, "auxv"), 4096);
-  if (!bytes) return true;
-  for (size_t at = 0; at + sizeof(Elf64_auxv_t) <= bytes->size(); at += sizeof(Elf64_auxv_t)) {
+  const std::string bytes = auxiliary_vector(pid);
+  for (size_t at = 0; at + sizeof(Elf64_auxv_t) <= bytes.size(); at += sizeof(Elf64_auxv_t)) {
     Elf64_auxv_t entry{};
-    std::memcpy(&entry, bytes->data() + at, sizeof(entry));
+    std::memcpy(&entry, bytes.data() + at, sizeof(entry));
     if (entry.a_type == AT_SECURE) return entry.a_un.a_val != 0;
   }
   return true;
@@ -73,6 +79,12 @@ Following following_of(const Options& options) {
       std::any_of(std::begin(kFollowers), std::end(kFollowers), is_wanted) ||
       std::any_of(options.providers.begin(), options.providers.end(), is_users);
   return has_followers ? Following::kBusy : Following::kNobody;
+}
+
+/// Where its stack begins, which the kernel makes anew, is in there.
+uint64_t image_of(pid_t pid) {
+  const std::string about = auxiliary_vector(pid);
+  return about.empty() ? 0 : std::hash<std::string>()(read_link(proc_path(pid, "exe")) + about);
 }
 
 std::string followable_program(pid_t pid, std::span<const std::string> left_alone,

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -20,10 +21,14 @@ enum class Following {
 };
 Following following_of(const Options& options);
 
+/// Tells what `pid` runs now from what it runs after an exec(); 0 where it does not show itself.
+/// Cost: 20 us, and no lock of its memory.
+uint64_t image_of(pid_t pid);
+
 /// Path of the program that `pid` runs; empty where it is not to be followed: it is one of
 /// `left_alone`, has AON_DISABLE in its environment, or another agent's socket than `socket` (an
 /// aon-run with a directory of its own has taken it), is privileged (set-uid and the like), runs as
-/// another user, or does not show itself.
+/// another user, or does not show itself. May wait for a lock of its memory.
 std::string followable_program(pid_t pid, std::span<const std::string> left_alone,
                                const std::string& socket = {});
 

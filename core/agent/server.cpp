@@ -291,7 +291,10 @@ bool Server::advance(uint64_t now_ns) {
   bool is_news = false;
   bool are_all_told = true;
   for (const uint32_t index : polled_.take_ended(now_ns)) registered_gone(index);
-  if (!has_signal_) follow_busy(now_ns);  // end_all() may have been, and nothing ends a new one
+  if (!has_signal_) {  // end_all() may have been, and nothing ends a new one
+    look_at_busy(now_ns);
+    follow_busy();
+  }
   for (auto it = processes_.begin(); it != processes_.end();) {
     Process& process = it->second;
     if (process.ended_ns != 0 && !process.is_told) is_news |= move_on(process, now_ns);

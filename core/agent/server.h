@@ -31,6 +31,7 @@
 #include "core/agent/busy_programs.h"
 #include "core/agent/drainer.h"
 #include "core/agent/followable.h"
+#include "core/agent/followable_looks.h"
 #include "core/agent/handover.h"
 #include "core/agent/polled_pids.h"
 #include "core/agent/proc.h"
@@ -147,10 +148,11 @@ class Server {
   void watch_connection(const Process& process);
   void welcome(uint32_t cell);
   void follow(const RegisteredPid& registered, const char* program);
-  void follow_busy(uint64_t now_ns);
+  void look_at_busy(uint64_t now_ns);
+  void follow_busy();
   void find_busy_again();
   std::set<pid_t> find_forebears() const;
-  uint32_t find_followed(int32_t pid, uint64_t start_time_ticks) const;
+  uint32_t find_followed(int32_t pid) const;
   bool is_known(int32_t pid, uint64_t start_time_ticks) const;
   void register_pid(const Register& message, int32_t peer);
   void note_world(uint32_t world_size);
@@ -177,6 +179,7 @@ class Server {
   std::map<uint32_t, UniqueFd> registered_;     ///< live ones, by index in the state
   PolledPids polled_;                           ///< registered, too
   BusyPrograms busy_;                           ///< the same, for they have said no Hello
+  FollowableLooks looks_;                       ///< at some of these
   std::vector<ToldExit> told_exits_;            ///< one of a waiter
   uint64_t last_event_ns_ = 0;
   uint64_t first_ns_ = 0;

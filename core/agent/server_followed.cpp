@@ -73,23 +73,40 @@ void Server::follow(const RegisteredPid& registered, const char* program) {
 
 /// Those that compute and have said no Hello. What has started others of the launch may be a
 /// launcher that has much to do: it is asked again when it has used as much of its own.
-void Server::follow_busy(uint64_t now_ns) {
+void Server::look_at_busy(uint64_t now_ns) {
   const std::vector<uint32_t> due = busy_.due(now_ns);
   if (due.empty()) return;
   const std::set<pid_t> forebears = find_forebears();
+  std::vector<FollowableLooks::Question> questions;
   for (const uint32_t number : due) {
-    const RegisteredPid& registered = state_->header().registered[number];
-    const std::string program = forebears.count(registered.pid) != 0
-                                    ? std::string()
-                                    : followable_program(registered.pid, left_alone_, socket_);
-    if (program.empty()) {
-      busy_.put_off(number);
-      continue;
+    busy_.put_off(number);
+    const pid_t pid = state_->header().registered[number].pid;
+    if (forebears.count(pid) != 0) continue;
+    const uint64_t image = image_of(pid);
+    if (image != 0 && !busy_.is_refused(number, image)) questions.push_back({number, pid, image});
+  }
+  if (questions.empty()) return;
+  looks_.ask(std::move(questions), [programs = left_alone_, socket = socket_](pid_t pid) {
+    return followable_program(pid, programs, socket);
+  });
+}
+
+/// Those that were looked at, but for who has spoken or ended meanwhile, or started others.
+void Server::follow_busy() {
+  const std::vector<FollowableLooks::Answer> answers = looks_.take();
+  if (answers.empty()) return;
+  const std::set<pid_t> forebears = find_forebears();
+  for (const FollowableLooks::Answer& answer : answers) {
+    if (!busy_.has(answer.number)) continue;
+    const RegisteredPid& registered = state_->header().registered[answer.number];
+    if (answer.program.empty()) {
+      busy_.refuse(answer.number, answer.image);
+    } else if (forebears.count(registered.pid) == 0) {
+      static_cast<void>(busy_.forget_pid(registered.pid));
+      char path[ProgramCell::kPathBytes] = {};
+      answer.program.copy(path, sizeof(path) - 1);
+      follow(registered, path);
     }
-    busy_.forget_pid(registered.pid);
-    char path[ProgramCell::kPathBytes] = {};
-    program.copy(path, sizeof(path) - 1);
-    follow(registered, path);
   }
 }
 
@@ -143,11 +160,12 @@ bool Server::is_known(int32_t pid, uint64_t start_time_ticks) const {
   });
 }
 
-uint32_t Server::find_followed(int32_t pid, uint64_t start_time_ticks) const {
+/// The kernel says whether it is the same process: what the peer tells of itself may be anything.
+uint32_t Server::find_followed(int32_t pid) const {
   for (const auto& [index, process] : processes_) {
     const ProcessCell& cell = state_->process(index);
     if (process.ended_ns == 0 && cell.is_followed.load(std::memory_order_relaxed) != 0 &&
-        cell.pid == pid && cell.start_time_ticks == start_time_ticks)
+        cell.pid == pid && cell.start_time_ticks == proc::start_time_ticks(pid))
       return index;
   }
   return kNoCell;

@@ -124,10 +124,11 @@ bool Server::attach(uint32_t id, Connection& connection, const Hello& hello) {
   const ucred peer = peer_of(connection.fd.get());
   const bool is_elsewhere = peer.pid == 0;
   const int32_t pid = is_elsewhere ? hello.pid : peer.pid;
-  // Whatever becomes of it, the program is known to speak for itself.
-  if (!is_elsewhere) busy_.forget_pid(pid);
+  // Whatever becomes of it, the program is known to speak for itself: to the next worker, too.
+  for (const uint32_t number : is_elsewhere ? std::vector<uint32_t>() : busy_.forget_pid(pid))
+    state_->header().registered[number].may_be_followed = 0;
   if (hello.clock_is_tsc > 1 || is_left_alone(connection, hello)) return false;
-  uint32_t cell = is_elsewhere ? kNoCell : find_followed(pid, hello.start_time_ticks);
+  uint32_t cell = is_elsewhere ? kNoCell : find_followed(pid);
   if (cell != kNoCell) {
     if (!take_over(cell, std::move(connection.fd), hello)) return false;
   } else {

@@ -47,12 +47,28 @@ TEST_F(Busy, who_is_put_off_has_to_use_as_much_again) {
   EXPECT_EQ(programs_.due(3 * kSecondNs), Numbers{7});
 }
 
+TEST_F(Busy, who_is_refused_stays_so_until_it_becomes_another_program_or_ends) {
+  programs_.add(7, 1);
+  EXPECT_FALSE(programs_.is_refused(7, 33));
+  programs_.refuse(7, 33);
+  programs_.put_off(7);
+  EXPECT_TRUE(programs_.is_refused(7, 33));
+  EXPECT_FALSE(programs_.is_refused(7, 34));
+  EXPECT_FALSE(programs_.is_refused(7, 0)) << "nobody knows";
+  programs_.forget(7);
+  EXPECT_FALSE(programs_.has(7));
+  programs_.refuse(7, 33);
+  EXPECT_FALSE(programs_.has(7)) << "an answer that came too late";
+  programs_.add(7, 2);
+  EXPECT_FALSE(programs_.is_refused(7, 33)) << "another process";
+}
+
 TEST_F(Busy, who_spoke_or_ended_is_looked_at_no_more) {
   programs_.add(7, 1);
   programs_.add(8, 1);  // aon-run before aon-run
   programs_.add(9, 2);
   cpu_ns[1] = cpu_ns[2] = kBusyCpuNs;
-  programs_.forget_pid(1);
+  EXPECT_EQ(programs_.forget_pid(1), (Numbers{7, 8}));
   EXPECT_EQ(programs_.due(kSecondNs), Numbers{9});
   programs_.forget(9);
   EXPECT_EQ(programs_.due(2 * kSecondNs), Numbers{});

@@ -91,6 +91,14 @@ TEST(Followable, what_another_agent_has_is_not) {
   EXPECT_EQ(followable_program(sleeper.pid(), {}), sleeper.program()) << "nobody knows";
 }
 
+TEST(Followable, an_image_lasts_until_the_next_exec) {
+  const Sleeper one("B=2");
+  const Sleeper other("B=2");
+  EXPECT_EQ(image_of(one.pid()), image_of(one.pid()));
+  EXPECT_NE(image_of(one.pid()), image_of(other.pid())) << "the same program";
+  EXPECT_EQ(image_of(0), 0u);
+}
+
 TEST(Followable, what_has_ended_is_not) {
   const pid_t pid = ::fork();
   if (pid == 0) ::_exit(0);

@@ -1,0 +1,55 @@
+/// Looks at programs that are due (busy_programs.h) beside the drain thread: the environment of one
+/// is read under a lock of its memory, which a system call of its own may hold for long.
+///
+///     ask(questions) ---> a thread that ends with the last of them ---> take(), later
+///
+/// Thread: the drain thread, which waits for none of them.   Cost: a thread where some are due.
+/// Errors: where none can be made, or kMostLookThreads hang, there is no answer: ask again.
+#pragma once
+
+#include <aon/mutex.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace aon::agent {
+
+constexpr size_t kMostLookThreads = 4;
+
+class FollowableLooks {
+ public:
+  struct Question {
+    uint32_t number;  ///< of the program in the state
+    pid_t pid;
+    uint64_t image;  ///< image_of() that it is about
+  };
+  struct Answer {
+    uint32_t number;
+    uint64_t image;       ///< 0: it has become another program meanwhile
+    std::string program;  ///< as followable_program() has it
+  };
+  using Look = std::function<std::string(pid_t)>;
+
+  /// Those of which there is no answer yet are not asked again.
+  void ask(std::vector<Question> questions, const Look& look);
+  std::vector<Answer> take();
+
+ private:
+  struct Shared {
+    Mutex m;
+    std::set<uint32_t> asked AON_GUARDED_BY(m);  ///< no answer yet
+    std::vector<Answer> answers AON_GUARDED_BY(m);
+    size_t thread_count AON_GUARDED_BY(m) = 0;
+  };
+  static void run(Shared* shared, const std::vector<Question>& questions, const Look& look);
+
+  /// Of threads that may hang longer than this lives, too.
+  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+};
+
+}  // namespace aon::agent

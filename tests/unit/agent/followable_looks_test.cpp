@@ -1,0 +1,89 @@
+#include "core/agent/followable_looks.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <future>
+#include <memory>
+
+#include "core/agent/followable.h"
+
+namespace aon::agent {
+namespace {
+
+using Answer = FollowableLooks::Answer;
+
+class Looks : public testing::Test {
+ protected:
+  /// Of this process, whose image there is.
+  FollowableLooks::Question about(uint32_t number) const { return {number, ::getpid(), image_}; }
+  std::vector<Answer> wait_for(size_t count) {
+    std::vector<Answer> answers;
+    for (int i = 0; i < 1000 && answers.size() < count; ++i) {
+      ::usleep(10'000);
+      for (Answer& answer : looks_.take()) answers.push_back(std::move(answer));
+    }
+    return answers;
+  }
+  static std::string find(pid_t /*pid*/) { return "/bin/one"; }
+
+  FollowableLooks looks_;
+  uint64_t image_ = image_of(::getpid());
+};
+
+TEST_F(Looks, have_an_answer_to_each_question) {
+  looks_.ask({about(3), about(5)}, find);
+  const std::vector<Answer> answers = wait_for(2);
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[0].number, 3u);
+  EXPECT_EQ(answers[1].number, 5u);
+  EXPECT_EQ(answers[1].program, "/bin/one");
+  EXPECT_EQ(answers[1].image, image_);
+}
+
+TEST_F(Looks, tell_nothing_of_what_has_become_another_program) {
+  looks_.ask({{3, ::getpid(), image_ + 1}}, find);
+  const std::vector<Answer> answers = wait_for(1);
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].image, 0u);
+  EXPECT_EQ(answers[0].program, "");
+}
+
+/// As where a program holds its memory's lock.
+TEST_F(Looks, that_hang_are_not_waited_for_and_hold_up_no_others) {
+  std::promise<void> end;
+  const std::shared_future<void> ended = end.get_future().share();
+  const auto hang = [ended](pid_t) {
+    ended.wait();
+    return std::string("/bin/late");
+  };
+  looks_.ask({about(0)}, hang);
+  looks_.ask({about(0), about(1)}, find);
+  std::vector<Answer> answers = wait_for(1);
+  ASSERT_EQ(answers.size(), 1u) << "the first one is asked already";
+  EXPECT_EQ(answers[0].number, 1u);
+  for (uint32_t i = 1; i < kMostLookThreads; ++i) looks_.ask({about(i)}, hang);
+  looks_.ask({about(77)}, find);  // no thread is left
+  end.set_value();
+  answers = wait_for(kMostLookThreads);
+  EXPECT_EQ(answers.size(), kMostLookThreads);
+  for (const Answer& answer : answers) EXPECT_EQ(answer.program, "/bin/late");
+  EXPECT_TRUE(looks_.take().empty());
+}
+
+TEST_F(Looks, that_hang_may_outlive_who_asked) {
+  std::promise<void> end;
+  auto looks = std::make_unique<FollowableLooks>();
+  const auto begun = std::make_shared<std::promise<void>>();
+  looks->ask({about(0)}, [begun, ended = end.get_future().share()](pid_t) {
+    begun->set_value();
+    ended.wait();
+    return std::string();
+  });
+  begun->get_future().wait();
+  looks.reset();
+  end.set_value();
+}
+
+}  // namespace
+}  // namespace aon::agent
