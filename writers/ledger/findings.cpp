@@ -117,8 +117,21 @@ Status Findings::finish(const Outcome& outcome) {
   messages_ = table_->rows();
   table_.reset();
   functions_ = ledger::hot_functions(*model_, samples_->counts());
+  rank_functions_ = functions_of_ranks();
   samples_.reset();
   return {};
+}
+
+std::vector<ledger::FunctionCount> Findings::functions_of_ranks() const {
+  std::vector<profile::CallPathCount> counts(model_->call_paths.size());
+  std::vector<bool> is_left_out;
+  for (const Group& group : model_->groups) is_left_out.push_back(is_beside_ranks(group));
+  for (const profile::CallSampleRow& row : samples_->rows()) {
+    if (is_left_out[row.group]) continue;
+    counts[row.call_path].self += row.count;
+    counts[row.call_path].self_period += row.period;
+  }
+  return ledger::hot_functions(*model_, counts);
 }
 
 Status Findings::save(StateOut* out) {
@@ -192,13 +205,17 @@ uint32_t Findings::RankTime::mpi_thread_count() const {
                     [&](uint64_t time_ns) { return time_ns >= longest_ns / 10; }));
 }
 
-/// From first to last. What was followed beside the ranks, as a script that starts them, may have
-/// run for hours before and after them.
+bool Findings::is_beside_ranks(const Group& group) const {
+  return !ranks_.empty() && !group.rank && profile::is_silent(group);
+}
+
+/// From first to last. What was followed beside the ranks may have run for hours before and after
+/// them.
 uint64_t Findings::job_ns() const {
   if (world_count() > 1) return 0;
   const bool has_others =
       std::any_of(model_->groups.begin(), model_->groups.end(),
-                  [](const Group& group) { return !group.rank && profile::is_silent(group); });
+                  [this](const Group& group) { return is_beside_ranks(group); });
   if (!has_others) return model_->end_ns - std::min(model_->start_ns, model_->end_ns);
   uint64_t first_ns = UINT64_MAX;
   uint64_t last_ns = 0;
@@ -305,12 +322,12 @@ void Findings::add_hot_spot(std::vector<Finding>* findings) const {
 void Findings::add_hot_function(std::vector<Finding>* findings) const {
   uint64_t count = 0;
   double period = 0;
-  for (const ledger::FunctionCount& one : functions_) {
+  for (const ledger::FunctionCount& one : rank_functions_) {
     count += one.self;
     period += static_cast<double>(one.period);
   }
   if (count < kLeastSamples) return;
-  const ledger::FunctionCount& top = functions_.front();
+  const ledger::FunctionCount& top = rank_functions_.front();
   const double share = static_cast<double>(top.period) / std::max(period, 1.0);
   if (share < kHotFunctionShare) return;
   const GlobalFunction& function = model_->functions[top.function];

@@ -205,6 +205,9 @@ class Findings final : public Writer {
   /// ": rank A VERB (T), rank B least (U)".
   std::string extremes_text(const char* verb,
                             const std::function<uint64_t(size_t rank)>& time_of) const;
+  /// What was followed beside the ranks, as a script that starts them: nothing of it is theirs.
+  bool is_beside_ranks(const Group& group) const;
+  std::vector<ledger::FunctionCount> functions_of_ranks() const;
   uint64_t job_ns() const;
   /// What "% of the ranks' time" is of: the job's time, for each thread that calls MPI; of one of
   /// several worlds the time from its first event to its last.
@@ -220,6 +223,7 @@ class Findings final : public Writer {
   std::unique_ptr<profile::MessageTable> table_;
   std::unique_ptr<profile::CallSamples> samples_;
   std::vector<ledger::FunctionCount> functions_;
+  std::vector<ledger::FunctionCount> rank_functions_;  ///< the same, where there are ranks: theirs
   RankTime* current_ = nullptr;
   std::optional<uint32_t> unsaved_rank_;  ///< whose master thread began since save()
   const StepMeter* steps_ = nullptr;

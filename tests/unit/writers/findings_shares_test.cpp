@@ -112,6 +112,30 @@ TEST_F(FindingsOfShares, a_function_without_a_symbol_is_a_place_in_its_library) 
   EXPECT_EQ(line_of("libuct.so.0.0.0+0x18430"), begin + "libuct.so.0.0.0+0x18430" + end);
 }
 
+TEST_F(FindingsOfShares, samples_of_a_script_above_the_ranks_are_not_theirs) {
+  const auto events = [](const Location& location) {
+    std::vector<Event> all = events_of(location);
+    if (location.group != 3) return all;
+    Event in_main = test::event(EventKind::kCallSample, kSecond, 5);
+    in_main.bytes = 1;
+    return std::vector<Event>(1000, in_main);
+  };
+  const auto line = [&] {
+    Findings findings(nullptr);
+    test::run_whole({&findings}, model_, events);
+    EXPECT_EQ(findings.functions().at(0).self, 1030u) << "the job's table has all";
+    for (const std::string& one : findings.lines({})) {
+      if (one.find("sampled") != std::string::npos) return one;
+    }
+    return std::string();
+  };
+  model_.groups[3].rank.reset();
+  EXPECT_EQ(line(), "80 % of the sampled time is in solve of solver (120 of 150 samples)");
+  process_.identity.emplace();
+  EXPECT_EQ(line(), "90 % of the sampled time is in main of solver (1 030 of 1 150 samples)")
+      << "it said something itself";
+}
+
 TEST_F(FindingsOfShares, damage_is_harmless) {
   const auto make = [] { return std::make_unique<Findings>(nullptr); };
   test::expect_damage_is_harmless(make, model_, states()[1]);
