@@ -18,6 +18,7 @@
 #include "writers/ledger/ledger_ranks.h"
 #include "writers/ledger/ledger_steps.h"
 #include "writers/ledger/sampling.h"
+#include "writers/profile/silent.h"
 
 namespace aon::writers {
 namespace {
@@ -41,6 +42,13 @@ bool has_seen_end(const Group& group) {
          process->exit->signal != 0;
 }
 
+/// A shell or driver that was followed above the ranks and then killed: nothing of the job is
+/// missing for it, as where it had used too little CPU time to be followed.
+bool is_killed_beside_ranks(const Group& group) {
+  return !group.rank && profile::is_silent(group) && has_seen_end(group) &&
+         group.process->exit->signal != 0;
+}
+
 /// The incomplete ranks and processes of a job, and a sentence about the first of them.
 class Incomplete {
  public:
@@ -48,11 +56,14 @@ class Incomplete {
     for (const std::string& node : facts.lost_nodes)
       say("node " + node + " was lost: it died or hung, or its agent was killed");
     const std::set<ledger::Identity> with_file = ledger::with_file_of_their_own(*facts.model);
+    const bool has_ranks = std::any_of(facts.model->groups.begin(), facts.model->groups.end(),
+                                       [](const Group& group) { return group.rank.has_value(); });
     for (const Group& group : facts.model->groups) {
       // What a late agent saw of the end is told of the process that wrote a file.
       const bool is_own =
           group.rank || group.process == nullptr || group.process->start.fallback != 0;
       if (!is_own && with_file.count(ledger::identity_of(*facts.model, group)) != 0) continue;
+      if (has_ranks && is_killed_beside_ranks(group)) continue;
       const std::string reason = why_incomplete(group);
       if (!reason.empty()) add(*facts.model, group, reason);
       unseen_end_count += has_seen_end(group) ? 0 : 1;

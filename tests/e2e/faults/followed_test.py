@@ -177,6 +177,19 @@ class Above(Followed):
         document, _ = self.job("bash", "-c", script, ranks=2)
         self.assertEqual(len(self.assert_ranks_below(document, "agent_emitter")), 2)
 
+    def test_shell_that_is_killed_behind_them(self):
+        """The rank has ended well: nothing of the job is missing."""
+        words = " ".join(map(str, self.worker("pace", 1)))
+        script = f"{BURN} {words}; kill -9 $$"
+        run(["mpirun", "-n", 1, "aon-run", "-o", self.output, *OPTIONS, "--", "bash", "-c", script])
+        document = self.finish()
+        (shell,) = [r for r in document["ranks"] if r["rank"] is None]
+        self.assertEqual(shell["exit"], {"code": None, "signal": 9})
+        self.assertIn("followed_since", shell)
+        self.assertEqual(self.rank_of(document, 0)["exit"], {"code": 0, "signal": 0})
+        self.assertTrue(document["job"]["complete"], document["job"])
+        self.assertEqual(document["job"]["incomplete_processes"], [])
+
     def test_shell_that_starts_them_alone(self):
         words = " ".join(map(str, self.worker("busy", 2)))
         document, _ = self.job("bash", "-c", f"{words}; {words}; true", ranks=2)
