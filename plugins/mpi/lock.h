@@ -22,14 +22,19 @@ extern std::atomic<bool> has_concurrent_threads;  ///< never false again
 class AON_CAPABILITY("spinlock") SpinLock {
  public:
   void lock() AON_ACQUIRE() {
-    for (int spin_count = 0;
-         word_.exchange(1, std::memory_order_acquire) != 0;) {  // pairs with mpi:lock
-      if (++spin_count % 64 == 0) sched_yield();
-    }
+    if (word_.exchange(1, std::memory_order_acquire) != 0) wait();  // pairs with mpi:lock
   }
   void unlock() AON_RELEASE() { word_.store(0, std::memory_order_release); }  // pairs with mpi:lock
 
  private:
+  /// Apart: who never waits has no registers to save for it.
+  [[gnu::noinline]] void wait() {
+    for (int spin_count = 1;
+         word_.exchange(1, std::memory_order_acquire) != 0;) {  // pairs with mpi:lock
+      if (++spin_count % 64 == 0) sched_yield();
+    }
+  }
+
   std::atomic<uint32_t> word_{0};
 };
 

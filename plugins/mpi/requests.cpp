@@ -1,10 +1,7 @@
 #include "mpi/requests.h"
 
-#include <string.h>
-
-#include <utility>
-
 #include "mpi/library.h"
+#include "mpi/request_tables.h"
 #include "mpi/state.h"
 
 namespace aon::mpi {
@@ -15,214 +12,11 @@ std::atomic<bool> recording_is_paused{false};
 namespace {
 
 constexpr uint32_t kStripes = 64;
-constexpr uint64_t kFirstCapacity = 1024;
-constexpr uint32_t kDisplaced = 16;
-constexpr uint64_t kMaxEntries = 2 * kMaxLiveRequests;  ///< of all tables; as many of all stacks
 
 std::atomic<uint64_t> g_unfollowed{0};
-std::atomic<bool> g_has_seen_c{false};  ///< a request was known by C's handle
 
 /// While paused there is no writer, and of a shared handle nobody knows whose end it is.
 bool is_hidden(const Writer* w, Handle handle) { return w == nullptr && is_shared_request(handle); }
-
-/// How many entries the tables, or the stacks, may still take.
-class Allowance {
- public:
-  bool take(uint64_t count) {
-    const uint64_t before = taken_.fetch_add(count, std::memory_order_relaxed);
-    if (before + count <= kMaxEntries) return true;
-    taken_.fetch_sub(count, std::memory_order_relaxed);
-    return false;
-  }
-  void give_back(uint64_t count) { taken_.fetch_sub(count, std::memory_order_relaxed); }
-
- private:
-  std::atomic<uint64_t> taken_{0};
-};
-Allowance g_table_entries;
-Allowance g_stack_entries;
-
-/// Zeroed memory for `count` requests more than `old_count`, or null.
-Request* map_requests(Allowance* allowance, uint64_t old_count, uint64_t count) {
-  if (!allowance->take(count - old_count)) return nullptr;
-  return static_cast<Request*>(map_bytes(count * sizeof(Request)));
-}
-
-/// Open addressing with linear probing; removal moves the followers up, so nothing is left behind.
-class Table {
- public:
-  Request* find(Handle handle) AON_REQUIRES(lock) {
-    if (entries_ == nullptr || handle == 0) return nullptr;  // 0 marks a free entry
-    for (uint64_t at = hash_handle(handle);; ++at) {
-      Request& entry = entries_[at & mask_];
-      if (entry.handle == handle) return &entry;
-      if (entry.handle == 0) return nullptr;
-    }
-  }
-
-  /// False: it does not fit.
-  bool put(const Request& request) AON_REQUIRES(lock) {
-    if (request.handle == 0) return true;  // no library has it; nobody can complete it
-    if ((count_ + 1) * 2 > capacity() && !grow()) return false;
-    Request& entry = slot_of(request.handle);
-    if (entry.handle == 0) count_in(request.handle, 1);
-    if (entry.handle != 0 && threads_are_concurrent()) {
-      displaced_[displaced_count_++ % kDisplaced] = entry;
-    }
-    entry = request;
-    return true;
-  }
-
-  /// A request whose handle came back before its completion was told: the newest that is not
-  /// newer than `newest`. Null: there is none.
-  Request* find_displaced(Handle handle, uint64_t newest) AON_REQUIRES(lock) {
-    Request* found = nullptr;
-    for (Request& request : displaced_) {
-      if (request.handle != handle || request.number == 0 || request.number > newest) continue;
-      if (found == nullptr || request.number > found->number) found = &request;
-    }
-    return found;
-  }
-
-  void remove(Request* entry) AON_REQUIRES(lock) {
-    count_in(entry->handle, ~uint64_t{0});
-    uint64_t hole = static_cast<uint64_t>(entry - entries_);
-    for (uint64_t at = hole + 1;; ++at) {
-      const Request& next = entries_[at & mask_];
-      if (next.handle == 0) break;
-      const uint64_t distance_from_home = (at - hash_handle(next.handle)) & mask_;
-      if (distance_from_home < ((at - hole) & mask_)) continue;
-      entries_[hole & mask_] = next;
-      hole = at;
-    }
-    entries_[hole & mask_].handle = 0;
-  }
-
-  /// To an empty one.
-  void move_to(Table* other) AON_REQUIRES(lock, other->lock) {
-    other->entries_ = std::exchange(entries_, nullptr);
-    other->mask_ = std::exchange(mask_, 0);
-    other->count_ = std::exchange(count_, 0);
-    other->fortran_count_ = std::exchange(fortran_count_, 0);
-  }
-
-  /// Takes all entries out, each of which goes to `put`.
-  template <class Put>
-  void empty(const Put& put) AON_REQUIRES(lock) {
-    Request* old = entries_;
-    const uint64_t old_capacity = capacity();
-    if (old == nullptr) return;
-    entries_ = nullptr;
-    mask_ = count_ = fortran_count_ = 0;
-    g_table_entries.give_back(old_capacity);
-    for (uint64_t i = 0; i < old_capacity; ++i) {
-      if (old[i].handle != 0) put(old[i]);
-    }
-    munmap(old, old_capacity * sizeof(Request));
-  }
-
-  template <class Visit>
-  void visit(const Visit& visit) AON_REQUIRES(lock) {
-    for (uint64_t i = 0; i < capacity(); ++i) {
-      if (entries_[i].handle != 0) visit(entries_[i]);
-    }
-    for (Request& request : displaced_) {
-      if (request.number != 0) visit(request);
-    }
-  }
-
-  bool is_empty() const AON_REQUIRES(lock) { return count_ == 0; }
-  /// Only while threads take turns.
-  bool has_requests_of_c() const AON_NO_THREAD_SAFETY_ANALYSIS { return count_ != fortran_count_; }
-
-  SpinLock lock;
-
- private:
-  void count_in(Handle handle, uint64_t change) AON_REQUIRES(lock) {
-    count_ += change;
-    if ((handle & kOfFortran) != 0) {
-      fortran_count_ += change;
-    } else if (AON_UNLIKELY(!g_has_seen_c.load(std::memory_order_relaxed))) {
-      g_has_seen_c.store(true, std::memory_order_relaxed);
-    }
-  }
-  uint64_t capacity() const AON_REQUIRES(lock) { return entries_ != nullptr ? mask_ + 1 : 0; }
-
-  Request& slot_of(Handle handle) AON_REQUIRES(lock) {
-    uint64_t at = hash_handle(handle);
-    while (entries_[at & mask_].handle != 0 && entries_[at & mask_].handle != handle) ++at;
-    return entries_[at & mask_];
-  }
-
-  /// Half full is full: probes stay short. False: it may not grow, or there is no memory.
-  bool grow() AON_REQUIRES(lock) {
-    Request* old = entries_;
-    const uint64_t old_capacity = capacity();
-    const uint64_t new_capacity = old_capacity != 0 ? old_capacity * 2 : kFirstCapacity;
-    Request* fresh = map_requests(&g_table_entries, old_capacity, new_capacity);
-    if (fresh == nullptr) return false;
-    entries_ = fresh;
-    mask_ = new_capacity - 1;
-    for (uint64_t i = 0; i < old_capacity; ++i) {
-      if (old[i].handle != 0) slot_of(old[i].handle) = old[i];
-    }
-    if (old != nullptr) munmap(old, old_capacity * sizeof(Request));
-    return true;
-  }
-
-  Request* entries_ AON_GUARDED_BY(lock) = nullptr;
-  uint64_t mask_ AON_GUARDED_BY(lock) = 0;
-  uint64_t count_ AON_GUARDED_BY(lock) = 0;
-  uint64_t fortran_count_ AON_GUARDED_BY(lock) = 0;  ///< of these
-  uint32_t displaced_count_ AON_GUARDED_BY(lock) = 0;
-  Request displaced_[kDisplaced] AON_GUARDED_BY(lock) = {};
-};
-
-/// The requests of shared handles that one stripe of threads has started. A library may have
-/// several such handles, one per kind of request.
-class Stack {
- public:
-  /// False: it does not fit.
-  bool push(const Request& request) AON_REQUIRES(lock) {
-    if (count_ == capacity_ && !grow()) return false;
-    entries_[count_++] = request;
-    return true;
-  }
-  /// Takes the newest of `handle`.
-  bool take(Handle handle, Request* out) AON_REQUIRES(lock) {
-    uint64_t at = count_;
-    while (at != 0 && entries_[at - 1].handle != handle) --at;
-    if (at == 0) return false;
-    *out = entries_[at - 1];
-    --count_;
-    if (at <= count_) memmove(&entries_[at - 1], &entries_[at], (count_ - at + 1) * sizeof *out);
-    return true;
-  }
-  template <class Visit>
-  void visit(const Visit& visit) AON_REQUIRES(lock) {
-    for (uint64_t i = 0; i < count_; ++i) visit(entries_[i]);
-  }
-
-  SpinLock lock;
-
- private:
-  bool grow() AON_REQUIRES(lock) {
-    const uint64_t new_capacity = capacity_ != 0 ? capacity_ * 2 : kFirstCapacity;
-    Request* fresh = map_requests(&g_stack_entries, capacity_, new_capacity);
-    if (fresh == nullptr) return false;
-    if (entries_ != nullptr) {
-      memcpy(fresh, entries_, count_ * sizeof(Request));
-      munmap(entries_, capacity_ * sizeof(Request));
-    }
-    entries_ = fresh;
-    capacity_ = new_capacity;
-    return true;
-  }
-
-  Request* entries_ AON_GUARDED_BY(lock) = nullptr;
-  uint64_t count_ AON_GUARDED_BY(lock) = 0;
-  uint64_t capacity_ AON_GUARDED_BY(lock) = 0;
-};
 
 Table g_tables[kStripes];
 Stack g_stacks[kStripes];
@@ -237,27 +31,57 @@ uint32_t stripe_of(const Writer* w) {
   return static_cast<uint32_t>(hash_handle(reinterpret_cast<Handle>(w)) >> 58);
 }
 
-bool put(const Writer* w, const Request& request) {
-  if (AON_UNLIKELY(is_shared_request(request.handle))) {
+/// Has `fill` write the request where it is kept: a copy is made in larger pieces than its fields
+/// were stored in, and waits for the stores. False: there is no place.
+template <class Fill>
+[[gnu::always_inline]] inline bool fill_place(Request* place, const Fill& fill) {
+  if (AON_LIKELY(place != nullptr)) fill(place);
+  return place != nullptr;
+}
+
+/// While threads are concurrent. Apart: who needs no lock saves no registers for one.
+template <class Fill>
+[[gnu::noinline]] bool put_locked(const Writer* w, Handle handle, const Fill& fill) {
+  if (is_shared_request(handle)) {
     Stack& stack = g_stacks[stripe_of(w)];
     Guard guard(&stack.lock);
-    return stack.push(request);
+    return fill_place(stack.place(), fill);
   }
-  Table& table = table_of(request.handle);
+  Table& table = table_of(handle);
   Guard guard(&table.lock);
-  return table.put(request);
+  return fill_place(table.place(handle), fill);
+}
+
+/// False: the request `handle` does not fit.
+template <class Fill>
+[[gnu::always_inline]] inline bool put(const Writer* w, Handle handle,
+                                       const Fill& fill) AON_NO_THREAD_SAFETY_ANALYSIS {
+  if (AON_UNLIKELY(handle == 0)) return true;  // no library has it; nobody can complete it
+  if (AON_UNLIKELY(threads_are_concurrent())) return put_locked(w, handle, fill);
+  Request* place = is_shared_request(handle) ? g_stacks[0].place() : g_tables[0].place(handle);
+  return fill_place(place, fill);
+}
+
+void count_unfollowed() {
+  const uint64_t before = g_unfollowed.fetch_add(1, std::memory_order_relaxed);
+  if (before == 0) requests_overflow();
 }
 
 /// The newest request of this thread, else one that another thread has started.
-bool take_shared(const Writer* w, Handle handle, Request* out) {
+[[gnu::noinline]] bool take_shared_locked(const Writer* w, Handle handle, Request* out) {
   const uint32_t own = stripe_of(w);
-  const uint32_t stripe_count = threads_are_concurrent() ? kStripes : 1;
-  for (uint32_t i = 0; i < stripe_count; ++i) {
+  for (uint32_t i = 0; i < kStripes; ++i) {
     Stack& stack = g_stacks[(own + i) % kStripes];
     Guard guard(&stack.lock);
     if (stack.take(handle, out)) return true;
   }
   return false;
+}
+
+[[gnu::always_inline]] inline bool take_shared(const Writer* w, Handle handle,
+                                               Request* out) AON_NO_THREAD_SAFETY_ANALYSIS {
+  if (AON_UNLIKELY(threads_are_concurrent())) return take_shared_locked(w, handle, out);
+  return g_stacks[0].take(handle, out);
 }
 
 /// The handle that two requests of `start` have at once; 0: each has its own.
@@ -310,9 +134,17 @@ void learn_shared_requests(Handle communicator) noexcept {
 }
 
 void put_request(const Writer* w, const Request& request) noexcept {
-  if (AON_LIKELY(put(w, request))) return;
-  const uint64_t before = g_unfollowed.fetch_add(1, std::memory_order_relaxed);
-  if (before == 0) requests_overflow();
+  const bool fits = put(w, request.handle, [&](Request* place) { *place = request; });
+  if (AON_UNLIKELY(!fits)) count_unfollowed();
+}
+
+void put_started(const Writer* w, Handle handle, uint64_t number, Communicator* communicator,
+                 uint64_t bytes, uint64_t peer_tag, RequestKind kind) noexcept {
+  const bool fits = put(w, handle, [=](Request* place) {
+    *place = {handle, number, bytes, communicator, pair_low(peer_tag), pair_high(peer_tag),
+              {0},    kind,   false};
+  });
+  if (AON_UNLIKELY(!fits)) count_unfollowed();
 }
 
 void reckon_with_threads() noexcept {
@@ -367,7 +199,7 @@ bool is_untold(Handle given) noexcept {
 }
 
 bool has_requests_of_c() noexcept {
-  return g_has_seen_c.load(std::memory_order_relaxed) &&
+  return has_seen_c.load(std::memory_order_relaxed) &&
          (threads_are_concurrent() || g_tables[0].has_requests_of_c());
 }
 
@@ -388,15 +220,15 @@ void request_crosses(int32_t number, Handle given) noexcept {
   put_request(nullptr, begun);
 }
 
-bool take_request(const Writer* w, Handle handle, uint64_t newest, Request* out) noexcept {
-  if (is_hidden(w, handle)) return false;
-  if (is_shared_request(handle)) return take_shared(w, handle, out);
-  Table& table = table_of(handle);
-  Guard guard(&table.lock);
-  Request* entry = table.find(handle);
+namespace {
+
+/// See take_request().
+[[gnu::always_inline]] inline bool take_from(Table* table, Handle handle, uint64_t newest,
+                                             Request* out) AON_REQUIRES(table->lock) {
+  Request* entry = table->find(handle);
   const bool is_live = entry != nullptr && entry->number != 0;
   if (newest != 0 && (!is_live || entry->number > newest)) {
-    Request* displaced = table.find_displaced(handle, newest);
+    Request* displaced = table->find_displaced(handle, newest);
     if (displaced == nullptr) return false;
     *out = *displaced;
     displaced->number = 0;
@@ -407,9 +239,25 @@ bool take_request(const Writer* w, Handle handle, uint64_t newest, Request* out)
   if (entry->is_persistent) {
     entry->number = 0;
   } else {
-    table.remove(entry);
+    table->remove(entry);
   }
   return true;
+}
+
+[[gnu::noinline]] bool take_locked(Handle handle, uint64_t newest, Request* out) {
+  Table& table = table_of(handle);
+  Guard guard(&table.lock);
+  return take_from(&table, handle, newest, out);
+}
+
+}  // namespace
+
+bool take_request(const Writer* w, Handle handle, uint64_t newest,
+                  Request* out) noexcept AON_NO_THREAD_SAFETY_ANALYSIS {
+  if (is_hidden(w, handle)) return false;
+  if (is_shared_request(handle)) return take_shared(w, handle, out);
+  if (AON_UNLIKELY(threads_are_concurrent())) return take_locked(handle, newest, out);
+  return take_from(&g_tables[0], handle, newest, out);
 }
 
 void cancel_request(Handle handle) noexcept {

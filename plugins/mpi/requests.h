@@ -70,6 +70,7 @@ struct Request {
   bool is_partitioned : 1 = false;
   bool is_told : 1 = false;     ///< MPI_Request_get_status has told what it received; kRma: its
                                 ///< completion stands in the records already
+  uint16_t channel = 0;         ///< partitioned: which of its envelope (aon/mpi.h)
   uint64_t bytes_received = 0;  ///< kCollective; told
   uint32_t start_count = 0;     ///< kCollective, persistent: how often it was started
   int32_t told_tag = 0;
@@ -101,6 +102,10 @@ constexpr uint64_t kAnyShared = ~uint64_t{0};  ///< request_number() of the shar
 void learn_shared_requests(Handle communicator) noexcept;
 
 void put_request(const Writer* w, const Request& request) noexcept;
+
+/// The same of a send or receive that has just begun.
+void put_started(const Writer* w, Handle handle, uint64_t number, Communicator* communicator,
+                 uint64_t bytes, uint64_t peer_tag, RequestKind kind) noexcept;
 
 /// From now on threads call MPI at once. Requests that were begun before are found where each then
 /// is looked for.

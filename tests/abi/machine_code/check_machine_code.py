@@ -19,7 +19,7 @@ import subprocess
 import sys
 
 ALLOWED_LIBRARIES = re.compile(r"^(libc\.so\.6|libaon\.so)$")
-REQUEST_CALLS = ("aon::mpi::next_request_numbers", "aon::mpi::put_request")
+REQUEST_CALLS = ("aon::mpi::next_request_numbers", "aon::mpi::put_started")
 FORBIDDEN = re.compile(r"^(lock |xchg .*\(|mfence|lfence|sfence|syscall)")
 COUNTER_FUNCTIONS = ("read_thread_counters", "read_counters_at_entry", "put_counters",
                      "put_border_counters")
