@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <new>
 
+#include "mpi/completion.h"
 #include "mpi/groups.h"
 #include "mpi/handle_map.h"
 #include "mpi/library.h"
@@ -382,6 +383,7 @@ const Communicator* add_communicator_of_members(Communicator* parent, Handle han
                                                 bool is_made_of_worlds) {
   if (handle == abi.comm_null || !mpi_is_usable()) return nullptr;
   learn_shared_requests(handle);
+  learn_exchange_status(handle);
   Guard guard(&g_lock);
   Communicator* c = describe(handle);
   if (c == nullptr) return nullptr;

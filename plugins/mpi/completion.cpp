@@ -14,8 +14,12 @@ struct Asked {
   uint64_t number;
 };
 
-uint16_t parts_flag(const Request& request) {
-  return request.is_partitioned ? static_cast<uint16_t>(kPartitioned) : uint16_t{0};
+/// The record of the end of a message; once for all, for it is long.
+[[gnu::noinline]] void put_end(Writer* w, uint64_t now, uint16_t flags, const Request& request,
+                               uint64_t bytes, uint64_t peer_tag, uint64_t number) {
+  if (AON_UNLIKELY(request.is_partitioned)) flags |= kPartitioned;
+  const uint64_t words[] = {peer_tag, number, request.channel};
+  put_event<3>(w, RecordKind::kCompletion, now, flags, 0, request.communicator->id, bytes, words);
 }
 
 /// A receive from MPI_PROC_NULL got nothing, whatever the status says: MPICH 4.0's says rank 0.
@@ -29,13 +33,12 @@ void complete_receive(Writer* w, uint64_t now, const Request& request, const Ask
     tag = status_tag(status);
     bytes = status_bytes(status);
   }
-  put_completion(w, now, flags | kIncoming | parts_flag(request), request.communicator->id, bytes,
-                 pack_pair(peer, tag), asked.number);
+  put_end(w, now, flags | kIncoming, request, bytes, pack_pair(peer, tag), asked.number);
 }
 
-void complete_send(Writer* w, uint64_t now, const Request& request, uint16_t flags) {
-  put_completion(w, now, flags | kOutgoing | parts_flag(request), request.communicator->id,
-                 request.bytes, pack_pair(request.peer, request.tag), request.number);
+inline void complete_send(Writer* w, uint64_t now, const Request& request, uint16_t flags) {
+  put_end(w, now, flags | kOutgoing, request, request.bytes, pack_pair(request.peer, request.tag),
+          request.number);
 }
 
 /// With all that its start knew (aon/mpi.h): another thread may have made that record.
@@ -54,12 +57,14 @@ void complete_rma(Writer* w, uint64_t now, const Request& request, uint16_t flag
 
 /// MPI_Isendrecv tells in the status what it received. MPICH 4.0 leaves there what an earlier
 /// request did: then nobody can know.
-bool g_exchange_is_told;  // written in MPI_Init
+std::atomic<bool> g_exchange_is_told;
+std::atomic<bool> g_exchange_is_learned;
+
+bool exchange_is_told() { return g_exchange_is_told.load(std::memory_order_relaxed); }
 
 /// The completion of a receive of which it is not known what it received.
 void put_unknown_receive(Writer* w, uint64_t now, const Request& request, uint64_t number) {
-  put_completion(w, now, kIncoming | parts_flag(request), request.communicator->id, 0,
-                 pack_pair(kAnyPeer, abi.any_tag), number);
+  put_end(w, now, kIncoming, request, 0, pack_pair(kAnyPeer, abi.any_tag), number);
 }
 
 /// What a read or write has moved.
@@ -69,9 +74,10 @@ void complete_io(Writer* w, uint64_t now, const Request& request, uint64_t moved
                     pack_pair(request.tag & 0xff, request.tag >> 8), request.number);
 }
 
-/// The record of one request that has been taken out of the table.
-void put_completed(Writer* w, uint64_t now, const Request& request, const Status* status,
-                   int result) {
+/// The record of one request that has been taken out of the table. Part of its two callers: a frame
+/// of its own costs more than what it does.
+[[gnu::always_inline]] inline void put_completed(Writer* w, uint64_t now, const Request& request,
+                                                 const Status* status, int result) {
   if (w == nullptr) return;  // paused
   uint16_t flags = failed(result);
   switch (request.kind) {
@@ -85,7 +91,7 @@ void put_completed(Writer* w, uint64_t now, const Request& request, const Status
       break;
     case RequestKind::kExchange:
       complete_send(w, now, request, flags);
-      if (result == kSuccess && request.source != kNoPeer && !g_exchange_is_told) {
+      if (result == kSuccess && request.source != kNoPeer && !exchange_is_told()) {
         put_unknown_receive(w, now, request, request.number + 1);
         break;
       }
@@ -225,21 +231,28 @@ void WaitMany::complete_some(Writer* w, uint64_t now, int outcount, const int* i
   }
 }
 
-void learn_exchange_status() noexcept {
+void learn_exchange_status(Handle communicator) noexcept {
   constexpr int kTag = 30583;
   constexpr int kBytes = 3;
   const char out[kBytes] = {};
   char in[kBytes];
   uint64_t request = 0;
   OwnStatus status = {};
+  int rank = 0;
+  int is_inter = 0;
   if (queries.isendrecv == nullptr || queries.wait == nullptr || abi.fortran.byte == 0) return;
-  if (queries.isendrecv(out, kBytes, abi.fortran.byte, 0, kTag, in, kBytes, abi.fortran.byte, 0,
-                        kTag, abi.comm_self, &request) != kSuccess ||
+  if (queries.comm_test_inter != nullptr) queries.comm_test_inter(communicator, &is_inter);
+  if (is_inter != 0 || g_exchange_is_learned.exchange(true, std::memory_order_relaxed)) return;
+  if (queries.comm_rank(communicator, &rank) != kSuccess ||
+      queries.isendrecv(out, kBytes, abi.fortran.byte, rank, kTag, in, kBytes, abi.fortran.byte,
+                        rank, kTag, communicator, &request) != kSuccess ||
       queries.wait(&request, status.get()) != kSuccess) {
     return;
   }
-  g_exchange_is_told = status_source(status.get()) == 0 && status_tag(status.get()) == kTag &&
-                       status_bytes(status.get()) == kBytes;
+  g_exchange_is_told.store(status_source(status.get()) == rank &&
+                               status_tag(status.get()) == kTag &&
+                               status_bytes(status.get()) == kBytes,
+                           std::memory_order_relaxed);
 }
 
 void follow_start(Handle given, Handles requests, int index) noexcept {
@@ -289,14 +302,13 @@ void complete_told(Writer* w, uint64_t now, const Request& request) {
   if (is_exchange || request.kind == RequestKind::kSend) complete_send(w, now, request, flags);
   if (request.kind == RequestKind::kSend) return;
   const uint64_t number = request.number + (is_exchange ? 1 : 0);
-  if (is_exchange && !g_exchange_is_told) {
+  if (is_exchange && !exchange_is_told()) {
     put_unknown_receive(w, now, request, number);
     return;
   }
   const bool has_come = flags == 0;
-  put_completion(w, now, flags | kIncoming | parts_flag(request), request.communicator->id,
-                 has_come ? request.bytes_received : 0, pack_pair(request.source, request.told_tag),
-                 number);
+  put_end(w, now, flags | kIncoming, request, has_come ? request.bytes_received : 0,
+          pack_pair(request.source, request.told_tag), number);
 }
 
 }  // namespace

@@ -115,9 +115,11 @@ class WaitMany {
   OwnStatus inline_statuses_[kInlineRequests];
 };
 
-/// In MPI_Init of a library that has MPI_Isendrecv: sends three bytes to itself by it, to learn
-/// whether its statuses can be believed.
-void learn_exchange_status() noexcept;
+/// Where the library has MPI_Isendrecv: sends three bytes to itself by it, once, to learn whether
+/// its statuses can be believed. `communicator` is MPI_COMM_SELF, in MPI_Init, or one that was just
+/// made and that nobody else here knows, as a session's first is; one between two groups is passed
+/// over.
+void learn_exchange_status(Handle communicator) noexcept;
 
 /// MPI_Cancel was called: a request that is freed now tells nobody whether it was in time.
 inline void note_cancel(Handles request) noexcept {

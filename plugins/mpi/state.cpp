@@ -178,7 +178,7 @@ void mpi_is_initialized() noexcept {
   if (!library_is_known()) {
     tell_unknown_library();
   } else if (mpi_is_usable()) {
-    learn_exchange_status();
+    learn_exchange_status(abi.comm_self);
     learn_shared_requests(abi.comm_self);
   }
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Sessions of mpi_f08 under a library whose C sessions are pointers, as Open MPI 5's are: a made-up
-one, for no other was there.
+"""Sessions under a library whose C sessions are pointers, as Open MPI 5's are: a made-up one, for
+no other was there.
 
     fortran_sessions_test.py PROGRAMS_FOLDER [unittest arguments]
 """
@@ -16,15 +16,28 @@ from aon_test import BUILD, TestCase, environment, run  # noqa: E402
 PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(".")
 
 
-class FortranSessions(TestCase):
-    """A program that never calls MPI_Init."""
+class Sessions(TestCase):
+    """Programs that never call MPI_Init."""
 
-    def test_sessions_are_converted(self):
+    def record(self, program):
         preload = BUILD / "lib" / "libaon-mpi.so"
-        self.assert_exit(run([PROGRAMS / "fortran_sessions"]))
+        self.assert_exit(run([PROGRAMS / program]))
         env = environment(LD_PRELOAD=preload, AON_OUTPUT=self.folder)
-        self.assert_exit(run([PROGRAMS / "fortran_sessions"], env=env))
+        self.assert_exit(run([PROGRAMS / program], env=env))
         (file,) = rf.read_all(self.folder).values()
+        return file
+
+    def test_an_isendrecv_tells_what_came(self):
+        """Whether a status can be believed is asked of the session's first communicator."""
+        file = self.record("session_exchange")
+        (call,) = file.calls("MPI_Isendrecv")
+        self.assertEqual(file.communicators[call.a32].unseen_count, 0)
+        ends = [(r.flags & (rf.OUTGOING | rf.INCOMING), r.a32, r.peer, r.tag, r.a64)
+                for r in file.records if r.kind == rf.COMPLETION]  # fmt: skip
+        self.assertEqual(ends, [(rf.OUTGOING, call.a32, 0, 3, 5), (rf.INCOMING, call.a32, 0, 3, 5)])
+
+    def test_sessions_of_fortran_are_converted(self):
+        file = self.record("fortran_sessions")
         self.assertEqual(file.providers, [(1, "mpi", "", "")])
         self.assertEqual([i[:3] for i in file.identities], [(0, 1, 0), (0, 1, 1)])
         for name, count in (("MPI_Session_init", 2), ("MPI_Session_finalize", 2),
