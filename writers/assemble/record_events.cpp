@@ -334,8 +334,9 @@ void EventOrder::end_transfer(const Record& record, uint64_t time_ns) {
   event.request = id;
 }
 
-/// Appends a message event; of one to or from another world, or of a communicator that is not
-/// known, only its bytes. None where the peer is MPI_PROC_NULL.
+/// Appends a message event, of kPartitioned with its channel in `bytes_received`; of one to or from
+/// another world, or of a communicator that is not known, only its bytes. None where the peer is
+/// MPI_PROC_NULL.
 void EventOrder::emit_message(EventKind kind, uint64_t time_ns, const Record& record,
                               uint64_t peer_tag, uint64_t bytes, uint64_t request) {
   if (pair_low(peer_tag) < 0) return;
@@ -355,6 +356,7 @@ void EventOrder::emit_message(EventKind kind, uint64_t time_ns, const Record& re
   event.bytes = bytes;
   event.request = request;
   event.flags = record.head.flags & kPartitioned;
+  event.bytes_received = partitioned_channel(record);
   if (kind == EventKind::kReceive && record.head.kind == RecordKind::kCompletion)
     event.flags |= kNonblocking;
 }

@@ -273,15 +273,16 @@ bool Collector::fill_envelope(const Event& event, bool is_send, MessageEnd* end)
   if (own < 0 || event.peer < 0) return false;
   const auto peer = static_cast<uint32_t>(event.peer);
   const auto self = static_cast<uint32_t>(own);
+  const bool is_in_parts = (event.flags & kPartitioned) != 0;
   *end = {pack(communicator, static_cast<uint32_t>(event.tag)),
-          (is_send ? pack(self, peer) : pack(peer, self)) |
-              ((event.flags & kPartitioned) != 0 ? kInParts : 0),
+          (is_send ? pack(self, peer) : pack(peer, self)) | (is_in_parts ? kInParts : 0),
           0,
           0,
           0,
           location_,
           kNone,
-          location_};
+          location_,
+          is_in_parts ? static_cast<uint32_t>(event.bytes_received) : 0};
   return true;
 }
 

@@ -27,10 +27,12 @@ struct MessageEnd {
   uint32_t location;  ///< index in Model::locations: where it was completed
   uint32_t region;    ///< of the completing call
   uint32_t poster;    ///< location of the call that started the transfer
+  uint32_t channel;   ///< of kInParts (partitioned_channel); 0: of another message, or not told
 
-  auto envelope() const { return std::tie(space, pair); }
+  auto envelope() const { return std::tie(space, pair, channel); }
   bool operator<(const MessageEnd& other) const {
-    return std::tie(space, pair, posted_ns) < std::tie(other.space, other.pair, other.posted_ns);
+    return std::tie(space, pair, channel, posted_ns) <
+           std::tie(other.space, other.pair, other.channel, other.posted_ns);
   }
 };
 constexpr size_t kStoreBytes = 24u << 20;  ///< in memory, of each of four stores

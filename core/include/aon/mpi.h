@@ -36,8 +36,15 @@ constexpr uint64_t pack_instance(uint32_t preparation, uint32_t start) {
 }
 
 /// A flag of kMessage and kCompletion beside RecordFlags: a message in parts, which meets only one
-/// that is, too, though peer, tag and communicator may be an ordinary message's.
+/// that is, too, though peer, tag and communicator may be an ordinary message's. The word behind
+/// the request says which: the how manieth send, or receive, of these three that was made in parts
+/// (MPI_Psend_init, MPI_Precv_init), from 1. What its starts send, the starts of the other side's
+/// with that number receive. 0: not told.
 constexpr uint16_t kPartitioned = 1 << 9;
+constexpr uint32_t partitioned_channel(const Record& record) {
+  const bool has_word = (record.head.flags & kPartitioned) != 0 && record.head.slot_count > 1;
+  return has_word ? static_cast<uint32_t>(record.words[2]) : 0;
+}
 
 /// That word; 0: no persistent one, or recorded before there was such a word. Where the third slot
 /// is missing, the place may have the duration.

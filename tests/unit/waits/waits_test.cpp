@@ -72,6 +72,27 @@ TEST(Waits, a_message_in_parts_meets_no_other_one) {
                                             Row{1, kWaitall, WaitKind::kLateSender, 1, 30, 30}));
 }
 
+TEST(Waits, messages_in_parts_meet_as_they_were_made) {
+  const auto in_parts = [](uint64_t channel, Event event) {
+    event.flags = kPartitioned;
+    event.bytes_received = channel;
+    return event;
+  };
+  // One envelope, two of them; the sender starts the second one first.
+  const Rank receiver =
+      Rank()
+          .call(kRecv, 10, 11, {request(EventKind::kReceiveRequest, 1)})
+          .call(kRecv, 12, 13, {request(EventKind::kReceiveRequest, 2)})
+          .call(kWaitall, 20, 50, {in_parts(2, message(EventKind::kReceiveComplete, 0, 0, 2))})
+          .call(kWaitall, 60, 100, {in_parts(1, message(EventKind::kReceiveComplete, 0, 0, 1))});
+  const Rank sender =
+      Rank()
+          .call(kSend, 40, 41, {in_parts(2, message(EventKind::kSendRequest, 1, 0, 1))})
+          .call(kSend, 90, 91, {in_parts(1, message(EventKind::kSendRequest, 1, 0, 2))});
+  EXPECT_THAT(rows(analyse({sender, receiver})),
+              testing::ElementsAre(Row{1, kWaitall, WaitKind::kLateSender, 2, 50, 30}));
+}
+
 TEST(Waits, a_call_for_several_requests_waits_for_the_latest) {
   const Rank receiver = Rank()
                             .call(kRecv, 10, 11, {request(EventKind::kReceiveRequest, 1)})
