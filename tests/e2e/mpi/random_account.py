@@ -116,6 +116,11 @@ def by_communicator(messages, collectives):
     return found
 
 
+def total(messages):
+    """Of all communicators."""
+    return sum(messages.values(), Counter())
+
+
 def columns(file, name):
     return {key: column[()] for key, column in file[name].items()}
 

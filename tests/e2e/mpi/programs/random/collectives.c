@@ -2,13 +2,20 @@
 /// them: plugins/mpi/collectives.h.
 #include "tests/e2e/mpi/programs/random/random.h"
 
+#if MPI_VERSION < 4  // Open MPI 4 calls them MPIX_Bcast_init and so on
+#include <mpi-ext.h>
+#define DRAFT_MPI(name) MPIX_##name
+#else
+#define DRAFT_MPI(name) MPI_##name
+#endif
+
 /// What the plan says of one collective, from this process's side.
 typedef struct {
   const Comm* c;
   MPI_Comm comm;
   int side, other_side;  ///< this process's group, and that of its peers
   int n, own_n, r;       ///< peers, size of the own group, own rank
-  bool is_inter, is_begun;
+  bool is_inter, is_begun, is_persistent;
   bool is_in_place;  ///< everywhere; of rooted ones: at the root
   int root_side, root_rank, root;
   bool is_root, is_leaf;  ///< neither: beside the root of the other group
@@ -23,23 +30,29 @@ typedef struct {
   int* more_places;
   char *out, *in;
   MPI_Request* request;
+  char told[128];  ///< what each start of a persistent one tells
 } Plan;
 
 enum { kBufferBytes = 600000, kMostCount = 40, kExtent = 24 };
 
-#define EITHER(name, begun, ...)          \
-  do {                                    \
-    if (p->is_begun) {                    \
-      DO(begun, __VA_ARGS__, p->request); \
-    } else {                              \
-      DO(name, __VA_ARGS__);              \
-    }                                     \
+#define EITHER(name, begun, ...)                                                       \
+  do {                                                                                 \
+    if (p->is_persistent) {                                                            \
+      const int made = DRAFT_MPI(name##_init)(__VA_ARGS__, MPI_INFO_NULL, p->request); \
+      tell("call MPI_%s_init", #name);                                                 \
+      check_result(made, #name "_init", __FILE__, __LINE__);                           \
+    } else if (p->is_begun) {                                                          \
+      DO(begun, __VA_ARGS__, p->request);                                              \
+    } else {                                                                           \
+      DO(name, __VA_ARGS__);                                                           \
+    }                                                                                  \
   } while (0)
 
-static void tell_bytes(const Plan* p, const char* operation, int64_t sent, int64_t received) {
+static void tell_bytes(Plan* p, const char* operation, int64_t sent, int64_t received) {
   const bool is_rooted = p->root_rank >= 0;
-  tell("collective %d %s %d %lld %lld", p->c->id, operation,
-       is_rooted && !p->is_inter ? p->root_rank : -1, (long long)sent, (long long)received);
+  snprintf(p->told, sizeof p->told, "collective %d %s %d %lld %lld", p->c->id, operation,
+           is_rooted && !p->is_inter ? p->root_rank : -1, (long long)sent, (long long)received);
+  if (!p->is_persistent) tell("%s", p->told);
 }
 
 static int64_t sum(const int* counts, int n) {
@@ -53,11 +66,7 @@ static void fill_places(int* places, const int* counts, int n, int unit) {
 }
 
 static void barrier(Plan* p) {
-  if (p->is_begun) {
-    DO(Ibarrier, p->comm, p->request);
-  } else {
-    DO(Barrier, p->comm);
-  }
+  EITHER(Barrier, Ibarrier, p->comm);
   p->root_rank = -1;
   tell_bytes(p, "BARRIER", 0, 0);
 }
@@ -272,33 +281,85 @@ static void take_part(State* s, Plan* p, const Operation* operation) {
   p->more_places = p->counts + 3 * kMaxProcesses;
   p->out = buffer(s, kBufferBytes);
   p->in = buffer(s, kBufferBytes);
-  if (p->is_begun) p->request = new_request(s, false);
+  if (p->is_begun && !p->is_persistent) p->request = new_request(s, false);
+}
+
+/// Each process starts them in an order of its own.
+static void start_persistent(State* s, const Plan* plans, int count) {
+  const int first = below(&s->own, count);
+  for (int i = 0; i < count; ++i) {
+    const Plan* p = &plans[(first + i) % count];
+    if (chance(&s->own, 50)) {
+      DO(Start, p->request);
+    } else {
+      DO(Startall, 1, p->request);
+    }
+    tell("%s", p->told);
+  }
+}
+
+static void draw_plan(State* s, Plan* p) {
+  const Comm* c = p->c;
+  p->is_in_place = chance(&s->plan, 30);
+  p->root_side = c->kind == kInter ? below(&s->plan, 2) : 0;
+  p->root_rank = below(&s->plan, c->size[p->root_side]);
+  draw_counts(s, p);
+}
+
+static void make_type(Plan* p) {
+  MPI_Datatype vector;
+  DO(Type_vector, 2, 1, 3, MPI_INT, &vector);
+  DO(Type_create_resized, vector, 0, kExtent, &p->type);
+  DO(Type_free, &vector);
+  DO(Type_commit, &p->type);
+  p->b = 8;
+}
+
+static const Operation* draw_operation(State* s) {
+  return &operations[below(&s->plan, sizeof operations / sizeof *operations)];
 }
 
 void step_collective(State* s) {
-  const int kinds = sizeof operations / sizeof *operations;
-  const Operation* operation = &operations[below(&s->plan, kinds)];
+  const Operation* operation = draw_operation(s);
   Comm* c = random_comm(s, operation->is_of_groups ? NULL : is_within_one_group);
   Plan plan = {.c = c};
   Plan* p = &plan;
   p->is_begun = chance(&s->plan, 40);
-  p->is_in_place = chance(&s->plan, 30);
-  p->root_side = c->kind == kInter ? below(&s->plan, 2) : 0;
-  p->root_rank = below(&s->plan, c->size[p->root_side]);
   const bool is_derived = chance(&s->plan, 30);
-  draw_counts(s, p);
+  draw_plan(s, p);
   if (!is_member(c)) return;
   take_part(s, p, operation);
   p->type = MPI_INT;
   p->b = 4;
-  if (is_derived) {
-    MPI_Datatype vector;
-    DO(Type_vector, 2, 1, 3, MPI_INT, &vector);
-    DO(Type_create_resized, vector, 0, kExtent, &p->type);
-    DO(Type_free, &vector);
-    DO(Type_commit, &p->type);
-    p->b = 8;
-  }
+  if (is_derived) make_type(p);
   operation->run(p);
   if (is_derived) DO(Type_free, &p->type);
+}
+
+void step_persistent_collectives(State* s) {
+  enum { kMost = 2 };
+  Comm* c = random_comm(s, is_within_one_group);
+  const int count = 1 + below(&s->plan, kMost);
+  int rounds = below(&s->plan, 4);
+  Plan plans[kMost];
+  const Operation* drawn[kMost];
+  for (int i = 0; i < count; ++i) {
+    plans[i] = (Plan){.c = c, .is_begun = true, .is_persistent = true, .type = MPI_INT, .b = 4};
+    drawn[i] = draw_operation(s);
+    draw_plan(s, &plans[i]);
+    // MPICH 4.0 refuses the second start: "Invalid communicator".
+    if (drawn[i]->run == scatter && rounds > 1) rounds = 1;
+  }
+  if (!is_member(c)) return;
+  MPI_Request requests[kMost];
+  for (int i = 0; i < count; ++i) {
+    take_part(s, &plans[i], drawn[i]);
+    plans[i].request = &requests[i];
+    drawn[i]->run(&plans[i]);
+  }
+  for (int round = 0; round < rounds; ++round) {
+    start_persistent(s, plans, count);
+    complete_active(s, requests, count);
+  }
+  free_all(requests, count);
 }

@@ -1,7 +1,8 @@
 /// A random but correct MPI program (random.h).
 ///
-///     random FOLDER SEED STEPS [threads N] [pause] [only STEP]...
+///     random FOLDER SEED STEPS [threads N] [pause] [burst N] [STEP]... [-STEP]...
 ///
+/// With burst half of the steps come before N exchanges, and half behind them.
 /// Prints "ok" per process, and writes FOLDER/told-RANK.
 #include <fcntl.h>
 #include <pthread.h>
@@ -18,9 +19,8 @@ static const uint64_t kToldBytes = 64 << 20;
 static char* told;
 static uint64_t told_size;
 static uint64_t seed;
-static int step_count, thread_count = 1;
+static int step_count, thread_count = 1, burst_count;
 static const char* folder;
-static uint32_t allowed = ~0u;
 
 const char* work_folder(void) { return folder; }
 
@@ -87,14 +87,24 @@ typedef struct {
 } Step;
 
 static const Step steps[] = {
-    {"messages", step_messages, 24},  {"ordered", step_ordered_messages, 12},
-    {"odd", step_odd_requests, 8},    {"collective", step_collective, 30},
-    {"neighbors", step_neighbors, 8}, {"make", step_make_comm, 14},
-    {"free", step_free_comm, 8},      {"window", step_window, 10},
-    {"file", step_file, 5},           {"refused", step_refused, 6},
+    {"messages", step_messages, 24},
+    {"ordered", step_ordered_messages, 12},
+    {"odd", step_odd_requests, 8},
+    {"collective", step_collective, 30},
+    {"neighbors", step_neighbors, 8},
+    {"make", step_make_comm, 14},
+    {"free", step_free_comm, 8},
+    {"window", step_window, 10},
+    {"file", step_file, 5},
+    {"refused", step_refused, 6},
+    {"persistent", step_persistent_collectives, 10},
+    {"partitioned", step_partitioned, 10},
     {"pause", step_pause, 3},
 };
-enum { kStepKinds = sizeof steps / sizeof *steps };
+enum { kStepKinds = sizeof steps / sizeof *steps, kPause = kStepKinds - 1 };
+/// Without "persistent" and "partitioned", which are to be named: beside other steps they make
+/// MPICH 4.0 hang in some programs, with and without us.
+static uint32_t allowed = ~(3u << (kPause - 2));
 
 static void run_step(State* s) {
   s->plan.state = seed * 0x10001 + (uint64_t)s->thread * 0x1000003 + (uint64_t)s->step * 0x9e3779b1;
@@ -117,6 +127,19 @@ static void run_step(State* s) {
   if (is_quiet) quiesce(s);
 }
 
+/// Round a ring, with all sizes and tags, so that it does not compress well.
+static void burst(State* s) {
+  static char out[4096], in[4096];
+  const Comm* c = &s->comms[0];
+  const int to = (me + 1) % process_count, from = (me + process_count - 1) % process_count;
+  for (int i = 0; i < burst_count; ++i) {
+    const int bytes = below(&s->own, sizeof out), tag = below(&s->own, 1 << 14);
+    tell("send %d %d %d %d %d", c->id, me, to, tag, bytes);
+    DO(Sendrecv, out, bytes, MPI_BYTE, to, tag, in, sizeof in, MPI_BYTE, from, MPI_ANY_TAG,
+       c->handle, MPI_STATUS_IGNORE);
+  }
+}
+
 static void start_comms(State* s) {
   Comm* c = &s->comms[0];
   DO(Comm_dup, MPI_COMM_WORLD, &c->handle);
@@ -130,7 +153,13 @@ static void start_comms(State* s) {
 
 static void* run_thread(void* argument) {
   State* s = argument;
-  for (s->step = 0; s->step < step_count; ++s->step) run_step(s);
+  for (s->step = 0; s->step < step_count; ++s->step) {
+    if (s->step == step_count / 2 && burst_count > 0) {
+      quiesce(s);
+      burst(s);
+    }
+    run_step(s);
+  }
   quiesce(s);
   return NULL;
 }
@@ -144,6 +173,8 @@ static void parse(int argc, char** argv) {
   for (int i = 4; i < argc; ++i) {
     if (strcmp(argv[i], "threads") == 0) {
       thread_count = atoi(argv[++i]);
+    } else if (strcmp(argv[i], "burst") == 0) {
+      burst_count = atoi(argv[++i]);
     } else if (strcmp(argv[i], "pause") == 0) {
       is_pausing = true;
     } else {
@@ -156,7 +187,7 @@ static void parse(int argc, char** argv) {
     }
   }
   if (only != 0) allowed = only;
-  if (!is_pausing) allowed &= ~(1u << (kStepKinds - 1));
+  if (!is_pausing) allowed &= ~(1u << kPause);
 }
 
 int main(int argc, char** argv) {

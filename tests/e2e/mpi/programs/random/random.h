@@ -98,6 +98,10 @@ void activate(State* s, int index);
 int index_of(const State* s, const MPI_Request* request);
 /// Waits, in random ways, until at most `most` requests are active.
 void drain(State* s, int most);
+/// Waits for active requests that are not among those: MPICH 4.0 refuses to be asked for inactive
+/// ones of persistent collectives, and in parts.
+void complete_active(State* s, MPI_Request* requests, int count);
+void free_all(MPI_Request* requests, int count);
 /// Drains all, frees what is inactive and the buffers.
 void quiesce(State* s);
 
@@ -116,6 +120,8 @@ void step_messages(State* s);
 void step_ordered_messages(State* s);
 void step_odd_requests(State* s);
 void step_collective(State* s);
+void step_persistent_collectives(State* s);
+void step_partitioned(State* s);
 void step_neighbors(State* s);
 void step_make_comm(State* s);
 void step_free_comm(State* s);

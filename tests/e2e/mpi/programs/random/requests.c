@@ -124,6 +124,23 @@ void drain(State* s, int most) {
   }
 }
 
+void complete_active(State* s, MPI_Request* requests, int count) {
+  const int way = below(&s->own, 3);
+  if (way == 0) DO(Waitall, count, requests, MPI_STATUSES_IGNORE);
+  for (int i = 0; way == 1 && i < count; ++i) DO(Wait, &requests[i], MPI_STATUS_IGNORE);
+  for (int i = 0; way == 2 && i < count; ++i) {
+    int is_complete = 0;
+    while (!is_complete) {
+      DO(Test, &requests[i], &is_complete, MPI_STATUS_IGNORE);
+      if (!is_complete) sched_yield();
+    }
+  }
+}
+
+void free_all(MPI_Request* requests, int count) {
+  for (int i = 0; i < count; ++i) DO(Request_free, &requests[i]);
+}
+
 void quiesce(State* s) {
   drain(s, 0);
   for (int i = 0; i < s->pending_count; ++i) {
