@@ -300,7 +300,7 @@ void Communicator::start_proxies(const Task& task, const Oddities& odd,
 }
 
 /// Steps are under way side by side. Each waits 1 ms for the network, and a tenth of that for
-/// anything else. A state that has no bytes is told those of another one.
+/// anything else, but for what `odd` says. A state that has no bytes is told those of another one.
 void Communicator::proxy_steps(const std::vector<Proxy>& proxies, const Oddities& odd) {
   struct Step {
     void* handle;
@@ -338,12 +338,12 @@ void Communicator::proxy_steps(const std::vector<Proxy>& proxies, const Oddities
       }
     }
     if (odd.never_ends) return;
-    pass(100);
+    pass(odd.gpu_wait_us);
     if (version >= 4) tell(true, 20);
     if (version >= 4) pass(100);
     tell(true, 9);
     for (const Step& step : steps) use_network(step);
-    pass(1000);
+    pass(odd.network_wait_us);
     stop(true);
     tell(false, 11);
     pass(100);

@@ -12,8 +12,10 @@
 /// Thread: a Communicator is used by one thread at a time, as NCCL's are.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <mutex>
 #include <queue>
@@ -120,10 +122,12 @@ struct Oddities {
   int missing_channels = 0;
   bool no_timer = false;  ///< null arguments of state 22
   uint64_t gpu_ns = 50'000;
-  uint64_t queued_ns = 0;     ///< from the launch to the begin on the GPU
-  uint64_t begin_ns = 0;      ///< that its channels tell; 0: when it was launched
-  bool never_ends = false;    ///< on the GPU
-  int steps = 4;              ///< of the proxy on each channel
+  uint64_t queued_ns = 0;   ///< from the launch to the begin on the GPU
+  uint64_t begin_ns = 0;    ///< that its channels tell; 0: when it was launched
+  bool never_ends = false;  ///< on the GPU
+  int steps = 4;            ///< of the proxy on each channel
+  int gpu_wait_us = 100;    ///< of these for the GPU, and for the network
+  int network_wait_us = 1000;
   bool is_foreign = false;    ///< the proxy works for another process (PXN)
   bool loses_stops = false;   ///< of every second step, and of the operation
   bool copy_engines = false;  ///< no kernel; from version 6 on
@@ -204,7 +208,20 @@ class Communicator {
   bool wants_network_ = false;  ///< the proxy's
 };
 
-// Cases (paths.cpp).
+constexpr uint64_t kId = 0xfeedc0de12345678;  ///< of the communicator of all ranks
+
+inline int number_from(const char* variable, int otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::atoi(text);
+}
+inline int world_rank() { return number_from("OMPI_COMM_WORLD_RANK", 0); }
+inline int world_size() { return number_from("OMPI_COMM_WORLD_SIZE", 2); }
+inline void sleep_ms(uint64_t time_ms) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(time_ms));
+}
+
+// Cases (train.cpp, paths.cpp).
+void train(Plugin* plugin, Worker* proxy, int count);
 void copy_engines(Plugin* plugin, int count);
 void reloaded(Plugin* plugin, int count);
 void graph(Plugin* plugin, Worker* proxy, int count, const Call& call);

@@ -233,6 +233,7 @@ Status Assembly::fit_archive() {
     if (has_nccl()) {
       using nccl::LatenessAnalysis;
       record_bytes += sizeof(NcclSpan) + LatenessAnalysis::kPartBytes;
+      if (nccl::may_have_steps(parts_->model)) record_bytes += LatenessAnalysis::kSendBytes;
       if (writer_plan().has_room_for_nccl_waits) record_bytes += LatenessAnalysis::kWaitBytes;
     }
     device_bytes_ = room_bytes / record_bytes * DeviceSpans::kSpanBytes;

@@ -4,8 +4,10 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -274,6 +276,60 @@ struct MemberColumns {
   Column<int32_t>& device;
 };
 
+/// Of a member in one function of a communicator, over all links of its sends.
+struct LateSends {
+  nccl::NetworkLate sum;
+  int64_t peer = -1;  ///< whose link lost most
+  uint64_t peer_ns = 0;
+};
+
+class NetworkColumns {
+ public:
+  NetworkColumns(Table* table, const nccl::NetworkSummary& network)
+      : count_(table->add<uint64_t>(
+            "network_late_count", {"1", "slow operations in which its sends held up the others"})),
+        lost_(table->add<uint64_t>("network_late_ns", {"ns", "all members lost in these"})),
+        peer_(table->add<int64_t>("network_late_peer",
+                                  {"1",
+                                   "rank in the communicator that most of it was sent to, "
+                                   "-1 none"})) {
+    for (const auto& [key, link] : network.links) {
+      const auto [communicator, region, source, peer] = key;
+      LateSends& row = rows_[{communicator, region, source}];
+      row.sum.count += link.count;
+      row.sum.lost_ns += link.lost_ns;
+      if (link.lost_ns <= row.peer_ns) continue;
+      row.peer = peer;
+      row.peer_ns = link.lost_ns;
+    }
+  }
+  void append(const LatenessRow& row) {
+    const LateSends& own = rows_[{row.communicator, row.region, row.group}];
+    count_.append(own.sum.count);
+    lost_.append(own.sum.lost_ns);
+    peer_.append(own.peer);
+  }
+
+ private:
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, LateSends> rows_;
+  Column<uint64_t>& count_;
+  Column<uint64_t>& lost_;
+  Column<int64_t>& peer_;
+};
+
+void add_network_attributes(hid_t group, const nccl::LatenessSummary& lateness) {
+  const nccl::NetworkSummary& network = lateness.network;
+  const auto add = [&](const char* name, uint64_t value) {
+    set_attribute(group, name, static_cast<int64_t>(value));
+  };
+  add("operations_with_steps", network.told_count);
+  add("network_late_operations", network.all.count);
+  add("network_late_ns", network.all.lost_ns);
+  add("network_late_ns_of_no_link", network.even.lost_ns);
+  add("operations_with_steps_left_out", network.left_out_count);
+  add("send_records_left_out", lateness.unmatched_send_count);
+}
+
 void write_nccl_lateness(hid_t file, const Model& model, const nccl::LatenessSummary& lateness,
                          const Rows& rows) {
   Table table(file, "nccl/lateness", "who came late to operations, without comparing clocks");
@@ -291,6 +347,7 @@ void write_nccl_lateness(hid_t file, const Model& model, const nccl::LatenessSum
   auto& untold = table.add<uint64_t>("untold_ns", {"ns", "of caused_ns: its launch is not known"});
   auto& longest = table.add<uint64_t>("max_caused_ns", {"ns", "caused_ns of one operation"});
   auto& least = table.add<uint64_t>("least_ns", {"ns", "of the members that came last"});
+  NetworkColumns network(&table, lateness.network);
   for (const LatenessRow& row : lateness.table.rows()) {
     const auto found = lateness.causes.find({row.communicator, row.region, row.group});
     const nccl::Causes causes = found == lateness.causes.end() ? nccl::Causes() : found->second;
@@ -308,9 +365,11 @@ void write_nccl_lateness(hid_t file, const Model& model, const nccl::LatenessSum
     untold.append(causes.untold_ns);
     longest.append(row.max_caused_ns);
     least.append(row.least_ns);
+    network.append(row);
   }
   table.finish();
   const hid_t group = table.group();
+  add_network_attributes(group, lateness);
   set_attribute(group, "operations", static_cast<int64_t>(lateness.table.operation_count()));
   set_attribute(group, "operations_connecting", static_cast<int64_t>(lateness.connecting_count));
   set_attribute(group, "parts_with_gpu_time", static_cast<int64_t>(lateness.timed_count));

@@ -142,6 +142,28 @@ void Findings::add_shared_cpu(double busy_ns, std::vector<Finding>* findings) co
                    names_of(ranks), ranks.size() == 1 ? "has one CPU" : "have one CPU each")});
 }
 
+/// What the network is known to have made slow is told with the link.
+void Findings::add_nccl_slow(const nccl::LatenessSummary& late,
+                             std::vector<Finding>* findings) const {
+  const bool has_told = add_network_late(late, findings);
+  std::vector<TrueTimes> collectives;  // transfers have links
+  std::copy_if(late.times.begin(), late.times.end(), std::back_inserter(collectives),
+               [&](const TrueTimes& row) {
+                 return model_->regions[row.region].role != RegionRole::kPointToPoint;
+               });
+  if (has_told) {
+    std::erase_if(collectives, [&](const TrueTimes& row) {
+      const auto told = late.network.excess_ns.find({row.communicator, row.region, row.bytes});
+      return told != late.network.excess_ns.end() &&
+             static_cast<double>(told->second) >= kMostly * static_cast<double>(row.slow_ns);
+    });
+  }
+  add_slow_operations(collectives, busy_ns(late.table),
+                      {"the GPUs or the links between them were slow",
+                       "the network, the GPUs or the links between them were slow"},
+                      findings);
+}
+
 void Findings::add_nccl(std::vector<Finding>* findings) const {
   const nccl::LatenessSummary* late = nccl_ != nullptr ? nccl_->summary() : nullptr;
   if (late == nullptr || late->table.operation_count() == 0) return;
@@ -149,15 +171,7 @@ void Findings::add_nccl(std::vector<Finding>* findings) const {
   add_shared_cpu(busy_ns(late->table), findings);
   add_slow_link(*late, findings);
   add_proxy_waits(late->table, findings);
-  std::vector<TrueTimes> collectives;  // transfers have links
-  std::copy_if(late->times.begin(), late->times.end(), std::back_inserter(collectives),
-               [&](const TrueTimes& row) {
-                 return model_->regions[row.region].role != RegionRole::kPointToPoint;
-               });
-  add_slow_operations(collectives, busy_ns(late->table),
-                      {"the GPUs or the links between them were slow",
-                       "the network, the GPUs or the links between them were slow"},
-                      findings);
+  add_nccl_slow(*late, findings);
 }
 
 }  // namespace aon::writers

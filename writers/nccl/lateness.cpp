@@ -9,8 +9,8 @@
 
 #include "core/base/digits.h"
 #include "core/base/median.h"
-#include "core/spool/same_machine.h"
 #include "writers/nccl/operations.h"
+#include "writers/waits/store_state.h"
 #include "writers/waits/waits.h"
 
 namespace aon::writers::nccl {
@@ -23,14 +23,15 @@ constexpr uint64_t kConnects = UINT64_MAX - 1;  ///< a first operation whose lau
 constexpr uint32_t kUnknown = profile::LocalIds::kNone;
 constexpr size_t kWaitMemoryBytes = size_t{2} << 20;
 constexpr uint32_t kNotInArchive = UINT32_MAX;
-constexpr size_t kPieceParts = 1u << 14;  ///< that are handed over at a time
-constexpr double kMostUntimed = 0.1;      ///< share of parts; from there on it is told
-constexpr size_t kLeastLinks = 4;         ///< of one size, to say what is usual
+constexpr double kMostUntimed = 0.1;  ///< share of parts; from there on it is told
 
 }  // namespace
 
 LatenessAnalysis::LatenessAnalysis(std::filesystem::path folder)
-    : folder_(std::move(folder)), store_(folder_, kMemoryBytes) {}
+    : folder_(std::move(folder)),
+      store_(folder_, kMemoryBytes),
+      sends_(folder_),
+      network_(folder_) {}
 
 void LatenessAnalysis::keep_waits() { waits_.emplace(folder_, kWaitMemoryBytes); }
 
@@ -46,11 +47,13 @@ Status LatenessAnalysis::begin(const Model& model) {
 
 Status LatenessAnalysis::begin_location(const Location& location) {
   if (location.group == group_) return {};
+  if (Status status = sends_.end_group(); !status) return status;
   group_ = location.group;
   const Group& group = model_->groups[group_];
   communicators_ = profile::LocalIds(group.communicator_map);
   regions_ = profile::LocalIds(group.region_map);
   places_.clear();
+  has_steps_ = may_have_steps(group);
   if (group.process == nullptr) return {};
   for (const auto& [local, communicator] : group.process->communicators) {
     if (communicator.definition.kind != CommunicatorKind::kNccl) continue;
@@ -72,8 +75,10 @@ uint32_t LatenessAnalysis::member_of(uint32_t group, uint32_t device) {
 
 Status LatenessAnalysis::events(std::span<const Event> events) {
   for (const Event& event : events) {
-    if (event.kind != EventKind::kNcclCall) continue;
-    if (Status status = add(event.nccl()); !status) return status;
+    Status status;
+    if (event.kind == EventKind::kNcclCall) status = add(event.nccl());
+    if (event.kind == EventKind::kNcclProxy && has_steps_) status = sends_.add(event.nccl_proxy());
+    if (!status) return status;
   }
   return {};
 }
@@ -156,12 +161,19 @@ Status LatenessAnalysis::add_part(const NcclOperation& operation) {
     part.key = kTransfer | (source & 0x7fffffff) << 32 | destination;
     part.place = is_send ? 0 : 1;
   }
+  if (has_steps_) {
+    Status status = sends_.add_operation(operation.communicator, operation.call, part.part_key());
+    if (!status) return status;
+  }
   return store_.add(part);
 }
 
 Status LatenessAnalysis::finish(const Outcome&) {
   if (!summary_.members.empty()) sort_steps();
   unlike_ = graphs_.unlike();
+  if (Status status = sends_.end_group(); !status) return status;
+  Result<SendWaitStore::Reader> sends = sends_.read();
+  if (!sends) return sends.error();
   Result<SortedStore<Part>::Reader> reader = store_.read();
   if (!reader) return reader.error();
   std::vector<Part> parts;
@@ -169,7 +181,10 @@ Status LatenessAnalysis::finish(const Outcome&) {
     Result<const Part*> next = reader->next();
     if (!next) return next.error();
     if (!parts.empty() && (*next == nullptr || !(*next)->is_of_one(parts.front()))) {
-      match(parts);
+      const PartKey key = parts.front().part_key();
+      Status status = sends->take(key, wanted_count(parts.front()), &operation_sends_);
+      if (status) status = match(parts);
+      if (!status) return status;
       parts.clear();
     }
     if (*next == nullptr) break;
@@ -182,6 +197,8 @@ Status LatenessAnalysis::finish(const Outcome&) {
     }
   }
   summary_.times = times_.take();
+  summary_.unmatched_send_count = sends_.left_out_count();
+  if (Status status = network_.judge(summary_.times, &summary_.network); !status) return status;
   judge_links();
   std::vector<uint32_t>().swap(steps_in_order_);
   is_done_ = true;
@@ -194,28 +211,11 @@ Status LatenessAnalysis::save(StateOut* out) {
   out->put(std::exchange(summary_.unmatched_count, 0));
   out->put(std::exchange(summary_.members, {}));
   graphs_.save(out);
-  if (Status status = save_parts(out); !status) return status;
+  if (Status status = save_items(&store_, out); !status) return status;
+  if (Status status = sends_.save(out); !status) return status;
   member_ids_.clear();
   store_ = SortedStore<Part>(folder_, kMemoryBytes);
   group_ = UINT32_MAX;
-  return {};
-}
-
-/// In pieces, of which the last one is empty.
-Status LatenessAnalysis::save_parts(StateOut* out) {
-  Result<SortedStore<Part>::Reader> reader = store_.read();
-  if (!reader) return reader.error();
-  std::vector<Part> piece;
-  for (;;) {
-    Result<const Part*> next = reader->next();
-    if (!next) return next.error();
-    if (*next != nullptr) piece.push_back(**next);
-    if (*next != nullptr && piece.size() < kPieceParts) continue;
-    if (!piece.empty()) out->put(piece);
-    piece.clear();
-    if (*next == nullptr) break;
-  }
-  out->put(piece);
   return {};
 }
 
@@ -239,19 +239,15 @@ Status LatenessAnalysis::load(StateIn* in) {
 }
 
 Status LatenessAnalysis::load_parts(StateIn* in, std::span<const uint32_t> members) {
-  std::vector<Part> piece;
-  do {
-    if (!in->get(&piece)) return in->status();
-    for (Part& part : piece) {
-      if (!in->check(part.member < members.size() && part.region < model_->regions.size() &&
-                     part.communicator < model_->communicators.size() &&
-                     (part.location == kNotInArchive || part.location < model_->locations.size())))
-        return in->status();
-      part.member = members[part.member];
-      if (Status status = store_.add(part); !status) return status;
-    }
-  } while (!piece.empty());
-  return {};
+  Status status = load_items<Part>(in, [&](Part part) {
+    if (!in->check(part.member < members.size() && part.region < model_->regions.size() &&
+                   part.communicator < model_->communicators.size() &&
+                   (part.location == kNotInArchive || part.location < model_->locations.size())))
+      return in->status();
+    part.member = members[part.member];
+    return store_.add(part);
+  });
+  return status ? sends_.load(*model_, in) : status;
 }
 
 size_t LatenessAnalysis::wanted_count(const Part& part) const {
@@ -268,26 +264,29 @@ bool LatenessAnalysis::is_whole(std::span<const Part> parts) const {
   return true;
 }
 
-void LatenessAnalysis::match(std::span<const Part> parts) {
+Status LatenessAnalysis::match(std::span<const Part> parts) {
   const Part& first = parts.front();
   if (unlike_.count(first.communicator) != 0 || !is_whole(parts)) {
     summary_.unmatched_count += parts.size();
-    return;
+    return {};
   }
   const bool is_transfer = (first.key & kTransfer) != 0;
   const Part& shortest = *std::min_element(
       parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.gpu_ns < b.gpu_ns; });
   const bool needs_all = model_->regions[first.region].role == RegionRole::kAllToAll;
+  Status status;
   if (is_transfer || needs_all) {
     if (is_first_use(first) && is_connecting(parts)) {
       ++summary_.connecting_count;
     } else {
       add_lateness(parts);
+      status = add_sends(parts, shortest.gpu_ns);
     }
     if (!times_.add(first.communicator, first.region, first.bytes, shortest.gpu_ns))
       ++summary_.left_out_count;
   }
   if (is_transfer) add_link(parts, shortest.gpu_ns);
+  return status;
 }
 
 /// Operations of a communicator and key follow one another, in their order.
@@ -339,6 +338,39 @@ void LatenessAnalysis::add_lateness(std::span<const Part> parts) {
   }
 }
 
+/// The link that waited longest for the network; of a transfer it is the only one.
+Status LatenessAnalysis::add_sends(std::span<const Part> parts, uint64_t time_ns) {
+  if (operation_sends_.empty()) return {};
+  std::vector<uint64_t> others_ns;
+  const SendWaits* longest = &operation_sends_.front();
+  for (const SendWaits& one : operation_sends_) {
+    if (one.network_ns > longest->network_ns) longest = &one;
+  }
+  for (const SendWaits& one : operation_sends_) {
+    if (&one != longest) others_ns.push_back(one.network_ns);
+  }
+  const Part& first = parts.front();
+  const bool is_transfer = (first.key & kTransfer) != 0;
+  const size_t to = is_transfer ? 1 : longest->peer;
+  if (to >= parts.size() || to == longest->part.place) return {};  // of no member: damage
+  const Part &source = parts[longest->part.place], &destination = parts[to];
+  SentOperation sent{};
+  sent.bytes = first.bytes;
+  sent.time_ns = time_ns;
+  sent.network_ns = longest->network_ns;
+  sent.all_ns = longest->all_ns;
+  sent.late_ns = source.gpu_ns - std::min(source.gpu_ns, destination.gpu_ns);
+  sent.communicator = first.communicator;
+  sent.region = first.region;
+  sent.source = source.member;
+  sent.destination = destination.member;
+  sent.peer = longest->peer;
+  sent.others_count = static_cast<uint32_t>(others_ns.size());
+  sent.others_ns = lower_median(std::move(others_ns));
+  sent.member_count = static_cast<uint32_t>(parts.size());
+  return network_.add(sent);
+}
+
 void LatenessAnalysis::sort_steps() {
   const StepSummary* steps = steps_ != nullptr ? steps_->summary() : nullptr;
   if (steps == nullptr || steps->rows.empty()) return;
@@ -382,81 +414,6 @@ void LatenessAnalysis::keep_wait(const Part& part, uint64_t wait_ns) {
   }
   static_cast<void>(waits_->add({part.location, part.begin_ns, 0}));
   static_cast<void>(waits_->add({part.location, end_ns, wait_ns}));
-}
-
-void LatenessAnalysis::add_link(std::span<const Part> ends, uint64_t time_ns) {
-  const uint32_t size = log2_of(ends[0].bytes);
-  const auto key = std::tuple(ends[0].member, ends[1].member, size);
-  if (links_.size() >= kMaxLinks && links_.count(key) == 0) {
-    ++summary_.left_out_count;
-    return;
-  }
-  LinkRow& row = links_[key];
-  row.source = ends[0].member;
-  row.destination = ends[1].member;
-  row.log2_bytes = size;
-  ++row.count;
-  row.bytes += ends[0].bytes;
-  row.time_ns += time_ns;
-}
-
-namespace {
-
-/// Links that may be compared: of one size, within nodes or between them.
-using LinkClass = std::pair<uint32_t, bool>;
-
-LinkClass class_of(const LinkRow& row) { return {row.log2_bytes, row.is_in_node}; }
-
-/// Mean time of a transfer. Large ones take as long as they have bytes: as if all had 2^log2_bytes.
-double mean_ns_of(const LinkRow& row) {
-  constexpr uint32_t kLargeLog2 = 16;
-  const double mean_ns = static_cast<double>(row.time_ns) / static_cast<double>(row.count);
-  const double mean_bytes = static_cast<double>(row.bytes) / static_cast<double>(row.count);
-  if (row.log2_bytes < kLargeLog2 || mean_bytes <= 0) return mean_ns;
-  return mean_ns * static_cast<double>(uint64_t{1} << row.log2_bytes) / mean_bytes;
-}
-
-}  // namespace
-
-void LatenessAnalysis::judge_links() {
-  std::map<LinkClass, std::vector<uint64_t>> by_class;
-  const spool::HomeNodes homes(*model_->job);
-  for (auto& [key, row] : links_) {
-    const auto node_of = [&](uint32_t member) {
-      return model_->groups[summary_.members[member].group].node;
-    };
-    row.is_in_node =
-        spool::is_same_machine(*model_->job, homes, node_of(row.source), node_of(row.destination));
-    by_class[class_of(row)].push_back(static_cast<uint64_t>(mean_ns_of(row)));
-  }
-  std::map<LinkClass, uint64_t> medians;
-  for (auto& [link_class, times] : by_class) medians[link_class] = upper_median(std::move(times));
-  for (auto& [key, row] : links_) {
-    row.ratio = mean_ns_of(row) / std::max(static_cast<double>(medians[class_of(row)]), 1.0);
-    summary_.links.push_back(row);
-  }
-  links_.clear();
-}
-
-SlowLink find_slow_link(const LatenessSummary& summary) {
-  std::map<LinkClass, size_t> link_counts;
-  for (const LinkRow& row : summary.links) ++link_counts[class_of(row)];
-  std::map<std::pair<uint32_t, uint32_t>, SlowLink> slow;
-  for (const LinkRow& row : summary.links) {
-    if (link_counts[class_of(row)] < kLeastLinks || row.ratio < kSlowRatio) continue;
-    SlowLink& link = slow[{row.source, row.destination}];
-    link.source = row.source;
-    link.destination = row.destination;
-    link.count += row.count;
-    link.time_ns += row.time_ns;
-    link.beyond_ns +=
-        row.time_ns - static_cast<uint64_t>(static_cast<double>(row.time_ns) / row.ratio);
-  }
-  SlowLink slowest;
-  for (const auto& [pair, link] : slow) {
-    if (link.beyond_ns > slowest.beyond_ns) slowest = link;
-  }
-  return slowest;
 }
 
 std::string untimed_text(const LatenessSummary& summary) {

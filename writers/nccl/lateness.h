@@ -24,7 +24,8 @@
 /// group.
 ///
 /// The shortest part is the operation without waiting. Where that is more than kSlowRatio times the
-/// usual for its bytes, nobody was late and the operation was slow: its network or its GPUs.
+/// usual for its bytes, nobody was late and the operation was slow: its network, where the steps of
+/// NCCL's proxies tell it (network_late.h), or its GPUs.
 /// A transfer's is that of its link. Buffered sends (a few MiB) may end before their link has moved
 /// the bytes: it looks faster then, never slower.
 ///
@@ -34,7 +35,8 @@
 /// all of a communicator whose members do not count alike (graph_counts.h).
 /// Thread: one.   Cost: some ns per operation, 100 ns for those with times; memory 8 MiB, the rest
 /// in a file in the output's folder, and a row per member, function, size and link, bounded. With
-/// keep_waits() another file, and 2 MiB.
+/// keep_waits() another file, and 2 MiB; with steps of proxies what send_waits.h and network_late.h
+/// say.
 /// Errors: kIo, when that has no room.
 #pragma once
 
@@ -57,6 +59,8 @@
 #include "writers/lateness/lateness.h"
 #include "writers/lateness/true_times.h"
 #include "writers/nccl/graph_counts.h"
+#include "writers/nccl/network_late.h"
+#include "writers/nccl/send_waits.h"
 #include "writers/profile/local_ids.h"
 #include "writers/steps/steps.h"
 #include "writers/waits/sorted_store.h"
@@ -100,14 +104,16 @@ struct LatenessSummary {
   LatenessTable table;  ///< Attendance::group is an index in `members`
   std::vector<LateMember> members;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Causes> causes;  ///< as LatenessTable::rows()
-  std::vector<TrueTimes> times;   ///< by communicator, region and bytes
-  std::vector<LinkRow> links;     ///< by source, destination and size
-  uint64_t connecting_count = 0;  ///< operations whose last member NCCL itself held up
-  uint64_t timed_count = 0;       ///< parts of operations with times on the GPU
-  uint64_t told_count = 0;        ///< of these, those that NCCL told
-  uint64_t untimed_count = 0;     ///< parts of operations without
-  uint64_t unmatched_count = 0;   ///< parts whose operation is not whole, or has missed channels
-  uint64_t left_out_count = 0;    ///< operations or transfers beyond kMaxSizes, kMaxLinks
+  std::vector<TrueTimes> times;  ///< by communicator, region and bytes
+  std::vector<LinkRow> links;    ///< by source, destination and size
+  NetworkSummary network;
+  uint64_t unmatched_send_count = 0;  ///< records of sends whose operation is not known
+  uint64_t connecting_count = 0;      ///< operations whose last member NCCL itself held up
+  uint64_t timed_count = 0;           ///< parts of operations with times on the GPU
+  uint64_t told_count = 0;            ///< of these, those that NCCL told
+  uint64_t untimed_count = 0;         ///< parts of operations without
+  uint64_t unmatched_count = 0;  ///< parts whose operation is not whole, or has missed channels
+  uint64_t left_out_count = 0;   ///< operations or transfers beyond kMaxSizes, kMaxLinks
   /// By row of StepSummary: what others waited for this process in operations that it called in the
   /// step and came late to (LatenessRow::late_caused_ns). Empty: there are no steps.
   std::vector<uint64_t> step_caused_ns;
@@ -140,6 +146,9 @@ class LatenessAnalysis final : public Writer {
  public:
   // Of temporary files, for each end of an operation.
   static constexpr size_t kPartBytes = 80;
+  /// And where steps of proxies are known.
+  static constexpr size_t kSendBytes =
+      SendWaitStore::kOperationBytes + NetworkLateness::kOperationBytes / 2;
   static constexpr size_t kWaitBytes = 2 * sizeof(TimelineWait);
 
   /// The temporary file goes to `folder`.
@@ -192,6 +201,7 @@ class LatenessAnalysis final : public Writer {
     uint32_t region;
     uint32_t place;  ///< rank in the communicator; of a transfer 0 source, 1 destination
     uint32_t member;
+    PartKey part_key() const { return {key, sequence, communicator, place}; }
     bool is_of_one(const Part& other) const {
       return communicator == other.communicator && key == other.key && sequence == other.sequence;
     }
@@ -210,15 +220,15 @@ class LatenessAnalysis final : public Writer {
   bool has_partners(const NcclOperation& operation) const;
   Status add(const NcclOperation& operation);
   Status add_part(const NcclOperation& operation);
-  Status save_parts(StateOut* out);
   Status load_parts(StateIn* in, std::span<const uint32_t> members);
   uint32_t member_of(uint32_t group, uint32_t device);
   size_t wanted_count(const Part& part) const;
   bool is_whole(std::span<const Part> parts) const;
-  void match(std::span<const Part> parts);
+  Status match(std::span<const Part> parts);
   bool is_first_use(const Part& part);
   bool is_connecting(std::span<const Part> parts) const;
   void add_lateness(std::span<const Part> parts);
+  Status add_sends(std::span<const Part> parts, uint64_t time_ns);
   void keep_wait(const Part& part, uint64_t wait_ns);
   void note_wait(const Part& part, uint64_t wait_ns);
   void sort_steps();
@@ -229,6 +239,10 @@ class LatenessAnalysis final : public Writer {
   std::filesystem::path folder_;
   const Model* model_ = nullptr;
   SortedStore<Part> store_;
+  SendWaitStore sends_;
+  bool has_steps_ = false;  ///< the current group may tell steps of proxies
+  NetworkLateness network_;
+  std::vector<SendWaits> operation_sends_;  ///< of the one that is matched
   std::optional<TimelineWaits> waits_;
   std::unordered_map<uint64_t, uint64_t> waited_before_ns_;  ///< by location
   /// Of those in the archive, by group and local communicator: index.

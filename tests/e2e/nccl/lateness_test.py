@@ -124,6 +124,60 @@ class Lateness(PluginTestCase):
                                    r"\(GPU 0\) is slow: 4 transfers of NCCL took \d+ ms, "
                                    r"(19|20|21)\.\d times")  # fmt: skip
 
+    def network_late(self, tables):
+        """{rank: (operations, what members lost, peer)} of those whose sends held up others."""
+        return {r["rank"]: (r["network_late_count"], r["network_late_ns"], r["network_late_peer"])
+                for r in tables["lateness"] if r["network_late_count"] != 0}  # fmt: skip
+
+    def test_a_link_that_holds_up_an_operation_is_named(self):
+        """Steps 5 to 7 take 20 ms more on all ranks: the sends of rank 2 wait for the network."""
+        tables, attributes, findings = self.job(8, "step", FAKE_NCCL_NETWORK="2:5:link")
+        late = self.network_late(tables)
+        self.assertEqual(list(late), [2])
+        count, lost_ns, peer = late[2]
+        self.assertEqual((count, peer), (3, 3))
+        self.assertAlmostEqual(lost_ns / (3 * RANKS * 20 * NS_PER_MS), 1, places=1)
+        self.assertEqual(attributes["network_late_operations"], 3)
+        self.assertEqual(attributes["network_late_ns"], lost_ns)
+        self.assertEqual(attributes["network_late_ns_of_no_link"], 0)
+        self.assertEqual(attributes["operations_with_steps"], 8 + 8 * RANKS)
+        self.assertEqual(attributes["send_records_left_out"], 0)
+        self.assertRegex(findings,
+                         r"the network held up 3 operations of NCCL: their GPUs lost 2\d\d ms, "
+                         r"2\d\d ms of it by sends from rank 2 on \S+ \(GPU 2\) to rank 3 on \S+ "
+                         r"\(GPU 3\), in 3")  # fmt: skip
+        self.assertNotIn("with nobody late", findings)  # the same once more
+
+    def test_a_network_that_is_slow_for_all_is_told_without_a_link(self):
+        tables, attributes, findings = self.job(8, "step", FAKE_NCCL_NETWORK="2:5:all")
+        self.assertEqual(self.network_late(tables), {})
+        self.assertEqual(attributes["network_late_operations"], 3)
+        self.assertEqual(attributes["network_late_ns_of_no_link"], attributes["network_late_ns"])
+        self.assertRegex(findings, r"the network held up 3 operations of NCCL: their GPUs lost "
+                                   r"2\d\d ms, no link more than the others")  # fmt: skip
+
+    def test_what_is_not_the_networks_is_not_said_to_be(self):
+        for level, fault in (("step", "2:5:gpu"), ("gpu", "2:5:link"), ("net", "2:5:link")):
+            with self.subTest(level=level, fault=fault):
+                tables, attributes, findings = self.job(8, level, FAKE_NCCL_NETWORK=fault)
+                self.assertEqual(self.network_late(tables), {})
+                self.assertEqual(attributes["network_late_operations"], 0)
+                self.assertRegex(findings, r"3 of 8 ncclAllReduce .* with nobody late: the GPUs or "
+                                           r"the links between them were slow")  # fmt: skip
+                self.assertNotIn("held up", findings)
+
+    def test_a_late_rank_is_not_the_networks(self):
+        """By sockets, sends to who is not there wait for the network."""
+        for how, cause in (("host", "host_late_ns"), ("gpu", "gpu_late_ns")):
+            with self.subTest(how=how):
+                tables, attributes, findings = self.job(8, "step", FAKE_NCCL_LATE=f"2:5:{how}")
+                self.assertEqual(self.network_late(tables), {})
+                self.assertEqual(attributes["network_late_operations"], 0)
+                (late,) = [r for r in tables["lateness"] if r["rank"] == 2
+                           and r["function"] == "ncclAllReduce"]  # fmt: skip
+                self.assertGreater(late[cause], late["caused_ns"] * 0.8)
+                self.assertNotIn("held up", findings)
+
     def test_without_times_on_the_gpu_it_is_not_told(self):
         tables, attributes, findings = self.job(2, level="api", FAKE_NCCL_LATE="2:0:host")
         self.assertEqual(tables, {"lateness": [], "true_times": [], "links": []})

@@ -79,9 +79,51 @@ class NcclLateness : public testing::Test {
     told_[rank].push_back(operation);
   }
 
+  /// Of what `rank` sends for its call, on two channels, by records of eight steps each.
+  struct Sent {
+    uint64_t network_ns = 0;
+    uint64_t gpu_ns = 0;
+    uint64_t peer_ns = 0;
+    uint32_t to = UINT32_MAX;  ///< the next rank
+    uint32_t steps = 16;       ///< 0: level net
+    bool is_send = true;
+  };
+  void send(uint32_t rank, uint32_t call, const Sent& sent) {
+    const auto ranks = static_cast<uint32_t>(model_.groups.size());
+    processes_[rank].regions[kNcclStepSite];
+    for (const uint8_t channel : {uint8_t{0}, uint8_t{1}}) {
+      NcclProxyWork work;
+      work.communicator = 7;
+      work.call = call;
+      work.peer = static_cast<int32_t>(sent.to == UINT32_MAX ? (rank + 1) % ranks : sent.to);
+      work.channel = channel;
+      work.network_ns = sent.network_ns / 2;
+      work.gpu_ns = sent.gpu_ns / 2;
+      work.peer_ns = sent.peer_ns / 2;
+      work.step_count = sent.steps / 2;
+      work.is_send = sent.is_send;
+      sent_[rank].push_back(work);
+    }
+  }
+
   const std::deque<NcclOperation>& operations_of(const Location& location) {
     static const std::deque<NcclOperation> kNone;
     return location.type == LocationType::kThread ? told_[location.group] : kNone;
+  }
+  /// The proxies' records come first: their order is that of threads.
+  std::vector<Event> events_of(const Location& location) {
+    std::vector<Event> events;
+    if (location.type == LocationType::kThread) {
+      for (const NcclProxyWork& work : sent_[location.group]) {
+        events.push_back(test::event(EventKind::kNcclProxy, 1, 0));
+        events.back().request = reinterpret_cast<uint64_t>(&work);
+      }
+    }
+    for (const NcclOperation& operation : operations_of(location)) {
+      events.push_back(test::event(EventKind::kNcclCall, 1, operation.region));
+      events.back().request = reinterpret_cast<uint64_t>(&operation);
+    }
+    return events;
   }
   /// Of each rank, behind all threads: 4 to 7.
   void add_timelines() {
@@ -108,11 +150,7 @@ class NcclLateness : public testing::Test {
 
   void give(const Location& location) {
     EXPECT_TRUE(analysis_.begin_location(location));
-    for (const NcclOperation& operation : operations_of(location)) {
-      Event event = test::event(EventKind::kNcclCall, 1, operation.region);
-      event.request = reinterpret_cast<uint64_t>(&operation);
-      EXPECT_TRUE(analysis_.events({&event, 1}));
-    }
+    for (const Event& event : events_of(location)) EXPECT_TRUE(analysis_.events({&event, 1}));
     EXPECT_TRUE(analysis_.end_location());
   }
   const LatenessSummary& run() {
@@ -126,20 +164,15 @@ class NcclLateness : public testing::Test {
   std::vector<std::string> states() {
     LatenessAnalysis even("/tmp");
     LatenessAnalysis odd("/tmp");
-    return test::run_shares({&even}, {&odd}, model_, [this](const Location& location) {
-      std::vector<Event> events;
-      for (const NcclOperation& operation : operations_of(location)) {
-        events.push_back(test::event(EventKind::kNcclCall, 1, operation.region));
-        events.back().request = reinterpret_cast<uint64_t>(&operation);
-      }
-      return events;
-    });
+    return test::run_shares({&even}, {&odd}, model_,
+                            [this](const Location& location) { return events_of(location); });
   }
 
   Model model_;
   spool::Job job_;
   std::deque<spool::Process> processes_;
   std::map<uint32_t, std::deque<NcclOperation>> told_;
+  std::map<uint32_t, std::deque<NcclProxyWork>> sent_;
   LatenessAnalysis analysis_;
 };
 

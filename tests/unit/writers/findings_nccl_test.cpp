@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 
 #include "tests/unit/profile/one_rank.h"
 #include "tests/unit/writers/shares.h"
@@ -121,6 +122,67 @@ TEST_F(FindingsOfNccl, who_is_late_to_transfers_is_told_without_one_ends_functio
               Contains(HasSubstr("rank 0 on n1 came last to 1 of 1 operations of NCCL: the "
                                  "other GPUs waited 1.0 s for it, 1.0 s of it in "
                                  "transfers, each counted by itself")));
+}
+
+/// Ten AllReduces, of which the last two take ten times as long.
+class FindingsOfNetwork : public FindingsOfNccl {
+ protected:
+  FindingsOfNetwork() {
+    for (spool::Process& process : processes_) process.regions[kNcclStepSite];
+  }
+  std::vector<std::string> lines_with(std::function<uint64_t(uint32_t rank)> slow_network_ns) {
+    Findings findings(nullptr);
+    findings.use_nccl(&lateness_);
+    test::run_whole({&lateness_, &findings}, model_, [&](const Location& location) {
+      std::vector<Event> events{test::enter(1, 0)};
+      for (uint32_t call = 0; call < 10; ++call) {
+        const bool is_slow = call >= 8;
+        NcclOperation& operation = operations_.emplace_back();
+        operation.communicator = 7;
+        operation.region = 10 - kAllReduce;
+        operation.bytes = 4096;
+        operation.launch_ns = operation.gpu_begin_ns = (call + 1) * kSecond;
+        operation.gpu_ns = is_slow ? kSecond : kSecond / 10;
+        operation.flags = kNcclGpuTimed;
+        operation.sequence = operation.call = call;
+        NcclProxyWork& work = works_.emplace_back();
+        work.communicator = 7;
+        work.call = call;
+        work.peer = static_cast<int32_t>(1 - location.group);
+        work.is_send = true;
+        work.step_count = 1;
+        work.network_ns = is_slow ? slow_network_ns(location.group) : kSecond / 100;
+        work.gpu_ns = is_slow ? kSecond - work.network_ns : 0;
+        events.push_back(test::event(EventKind::kNcclCall, 4 * kSecond, operation.region));
+        events.back().request = reinterpret_cast<uint64_t>(&operation);
+        events.push_back(test::event(EventKind::kNcclProxy, 4 * kSecond, 0));
+        events.back().request = reinterpret_cast<uint64_t>(&work);
+      }
+      events.push_back(test::leave(10 * kSecond, 0));
+      return events;
+    });
+    return findings.lines({});
+  }
+  std::deque<NcclProxyWork> works_;
+};
+
+TEST_F(FindingsOfNetwork, name_the_link_in_place_of_what_it_may_be) {
+  const auto told = lines_with([](uint32_t rank) { return rank == 1 ? kSecond : 0; });
+  EXPECT_THAT(told, Contains("the network held up 2 operations of NCCL: their GPUs lost 3.6 s, "
+                             "3.6 s of it by sends from rank 1 on n2 to rank 0 on n1, in 2"));
+  EXPECT_THAT(told, Not(Contains(HasSubstr("with nobody late"))));
+}
+
+TEST_F(FindingsOfNetwork, name_no_link_where_both_wait) {
+  EXPECT_THAT(lines_with([](uint32_t) { return kSecond; }),
+              Contains("the network held up 2 operations of NCCL: their GPUs lost 3.6 s, no link "
+                       "more than the others"));
+}
+
+TEST_F(FindingsOfNetwork, leave_open_what_the_network_does_not_explain) {
+  const auto told = lines_with([](uint32_t) { return kSecond / 2; });
+  EXPECT_THAT(told, Not(Contains(HasSubstr("held up"))));
+  EXPECT_THAT(told, Contains(HasSubstr("with nobody late: the network, the GPUs or the links")));
 }
 
 class FindingsOfProxies : public FindingsOfNccl {

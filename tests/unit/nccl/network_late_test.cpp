@@ -1,0 +1,219 @@
+// Whose sends hold up operations that nobody is late to, and of whom that is not said.
+
+#include "tests/unit/nccl/lateness_case.h"
+
+namespace aon::writers::nccl {
+namespace {
+
+constexpr uint64_t kUs = 1000;
+constexpr uint64_t kUsualNs = 1000 * kUs;
+constexpr uint64_t kExcessNs = 9000 * kUs;
+
+/// Four ranks in a ring, whose sends usually wait 400 us for the network and 100 us for their GPUs.
+class NcclNetworkLate : public NcclLateness {
+ protected:
+  explicit NcclNetworkLate(uint32_t ranks = 4) : NcclLateness(ranks), ranks_(ranks) {}
+
+  void usual(uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) operation({});
+  }
+  struct Slow {
+    uint64_t excess_ns = 0;
+    std::map<uint32_t, Sent> sends = {};  ///< by rank; others have nothing to send for so long
+    std::map<uint32_t, uint64_t> late_ns = {};
+  };
+  void operation(const Slow& slow) {
+    for (uint32_t rank = 0; rank < ranks_; ++rank) {
+      const auto late = slow.late_ns.find(rank);
+      const uint64_t latest_ns = latest(slow);
+      const uint64_t own_late_ns = late == slow.late_ns.end() ? 0 : late->second;
+      tell(rank, calls_,
+           {.gpu_ns = kUsualNs + slow.excess_ns + latest_ns - own_late_ns, .call = calls_});
+      const auto sent = slow.sends.find(rank);
+      send(rank, calls_,
+           sent != slow.sends.end()
+               ? sent->second
+               : Sent{.network_ns = 400 * kUs, .gpu_ns = 100 * kUs + 8 * slow.excess_ns});
+    }
+    ++calls_;
+  }
+  static uint64_t latest(const Slow& slow) {
+    uint64_t most_ns = 0;
+    for (const auto& [rank, late_ns] : slow.late_ns) most_ns = std::max(most_ns, late_ns);
+    return most_ns;
+  }
+  void expect_nobody() {
+    const NetworkSummary& network = run().network;
+    EXPECT_EQ(network.all.count, 0u);
+    EXPECT_EQ(network.all.lost_ns, 0u);
+    EXPECT_TRUE(network.links.empty());
+    EXPECT_TRUE(network.excess_ns.empty());
+  }
+  using Link = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t>;
+
+  uint32_t ranks_;
+  uint32_t calls_ = 0;
+};
+constexpr uint64_t kSlowNs = 8 * kExcessNs;  ///< eight steps side by side
+
+TEST_F(NcclNetworkLate, names_the_link_and_what_all_lost) {
+  usual(5);
+  operation({.excess_ns = kExcessNs, .sends = {{2, {.network_ns = kSlowNs, .gpu_ns = kUs}}}});
+  operation({.excess_ns = kExcessNs, .sends = {{2, {.network_ns = kSlowNs, .gpu_ns = kUs}}}});
+  const LatenessSummary& summary = run();
+  const NetworkSummary& network = summary.network;
+  EXPECT_EQ(network.told_count, 7u);
+  EXPECT_EQ(network.all.count, 2u);
+  EXPECT_EQ(network.all.lost_ns, 4 * 2 * kExcessNs);
+  EXPECT_EQ(network.even.count, 0u);
+  ASSERT_EQ(network.links.size(), 1u);
+  const auto& [link, late] = *network.links.begin();
+  EXPECT_EQ(link, Link(0, kAllReduce, 2, 3));
+  EXPECT_EQ(late.count, 2u);
+  EXPECT_EQ(late.lost_ns, 4 * 2 * kExcessNs);
+  EXPECT_EQ(late.destination, 3u);
+  EXPECT_EQ(network.excess_ns.at({0, kAllReduce, 4096}), 2 * kExcessNs);
+  EXPECT_EQ(summary.unmatched_send_count, 0u);
+  for (const LatenessRow& row : summary.table.rows()) EXPECT_EQ(row.late_count, 0u);
+}
+
+TEST_F(NcclNetworkLate, does_not_answer_for_more_than_its_sends_waited) {
+  usual(5);
+  // 3 ms beyond what the others of the same operation waited explain a third of the excess.
+  operation({.excess_ns = kExcessNs, .sends = {{1, {.network_ns = 3400 * kUs}}}});
+  EXPECT_EQ(run().network.links.at({0, kAllReduce, 1, 2}).lost_ns, 4 * 3000 * kUs);
+}
+
+TEST_F(NcclNetworkLate, names_no_link_where_all_wait_alike) {
+  usual(5);
+  const Sent slow{.network_ns = kSlowNs};
+  operation({.excess_ns = kExcessNs,
+             .sends = {{0, slow}, {1, slow}, {2, {.network_ns = kSlowNs + kUs}}, {3, slow}}});
+  const NetworkSummary& network = run().network;
+  EXPECT_EQ(network.all.lost_ns, 4 * kExcessNs);
+  EXPECT_EQ(network.even.lost_ns, 4 * kExcessNs);
+  EXPECT_TRUE(network.links.empty());
+}
+
+TEST_F(NcclNetworkLate, is_not_who_comes_late) {
+  usual(5);
+  for (uint32_t i = 0; i < 2; ++i) {
+    // By sockets the sends of rank 1 wait for the network while rank 2 is not there.
+    operation({.sends = {{1, {.network_ns = kSlowNs}}}, .late_ns = {{2, kExcessNs}}});
+  }
+  expect_nobody();
+  EXPECT_EQ(analysis_.summary()->causes.at({0, kAllReduce, 2}).host_ns, 2 * 3 * kExcessNs);
+}
+
+TEST_F(NcclNetworkLate, is_not_told_of_sends_to_who_comes_late_to_a_slow_operation) {
+  usual(5);
+  operation({.excess_ns = kExcessNs,
+             .sends = {{1, {.network_ns = kSlowNs}}},
+             .late_ns = {{2, kExcessNs / 2}}});
+  expect_nobody();
+}
+
+TEST_F(NcclNetworkLate, is_told_of_sends_to_somebody_else_than_who_comes_late) {
+  usual(5);
+  operation({.excess_ns = kExcessNs,
+             .sends = {{0, {.network_ns = kSlowNs}}},
+             .late_ns = {{2, kExcessNs / 2}}});
+  EXPECT_EQ(run().network.links.at({0, kAllReduce, 0, 1}).lost_ns, 4 * kExcessNs);
+}
+
+TEST_F(NcclNetworkLate, is_nobody_where_the_gpus_are_slow) {
+  usual(5);
+  operation({.excess_ns = kExcessNs});
+  expect_nobody();
+}
+
+TEST_F(NcclNetworkLate, is_nobody_whose_sends_wait_more_for_the_gpu_or_the_peer) {
+  usual(5);
+  operation({.excess_ns = kExcessNs, .sends = {{2, {.network_ns = kSlowNs, .gpu_ns = kSlowNs}}}});
+  operation({.excess_ns = kExcessNs, .sends = {{2, {.network_ns = kSlowNs, .peer_ns = kSlowNs}}}});
+  expect_nobody();
+}
+
+TEST_F(NcclNetworkLate, is_not_told_by_receives_and_without_steps) {
+  usual(5);
+  operation({.excess_ns = kExcessNs, .sends = {{2, {.network_ns = kSlowNs, .is_send = false}}}});
+  operation({.excess_ns = kExcessNs, .sends = {{2, {.network_ns = kSlowNs, .steps = 0}}}});
+  expect_nobody();
+}
+
+TEST_F(NcclNetworkLate, is_not_told_of_operations_that_take_less_than_twice_the_usual) {
+  usual(5);
+  operation({.excess_ns = kUsualNs * 9 / 10, .sends = {{2, {.network_ns = kSlowNs}}}});
+  expect_nobody();
+}
+
+TEST_F(NcclNetworkLate, is_told_where_all_operations_with_steps_were_slow) {
+  // The level was raised because they were.
+  for (uint32_t call = 0; call < 5; ++call, ++calls_) {
+    for (uint32_t rank = 0; rank < 4; ++rank) tell(rank, call, {.gpu_ns = kUsualNs, .call = call});
+  }
+  operation({.excess_ns = kExcessNs, .sends = {{3, {.network_ns = kSlowNs}}}});
+  EXPECT_EQ(run().network.links.at({0, kAllReduce, 3, 0}).lost_ns, 4 * kExcessNs);
+}
+
+TEST_F(NcclNetworkLate, of_several_links_of_a_member_the_slowest_is_meant) {
+  usual(5);
+  operation({.excess_ns = kExcessNs, .sends = {{2, {.network_ns = kUs}}}});
+  send(2, calls_ - 1, {.network_ns = kSlowNs, .to = 0});
+  EXPECT_EQ(run().network.links.count({0, kAllReduce, 2, 0}), 1u);
+}
+
+TEST_F(NcclNetworkLate, is_told_of_transfers) {
+  for (uint32_t i = 0; i < 6; ++i) {
+    const bool is_slow = i == 5;
+    tell(0, i,
+         {.gpu_ns = is_slow ? 10 * kUsualNs : kUsualNs, .region = kSend, .peer = 1, .call = i});
+    tell(1, i,
+         {.gpu_ns = is_slow ? 10 * kUsualNs : kUsualNs, .region = kReceive, .peer = 0, .call = i});
+    send(0, i, {.network_ns = is_slow ? kSlowNs : kUs});
+  }
+  const NetworkSummary& network = run().network;
+  ASSERT_EQ(network.links.size(), 1u);
+  EXPECT_EQ(network.links.begin()->first, Link(0, kSend, 0, 1));
+  EXPECT_EQ(network.all.lost_ns, 2 * kExcessNs);
+}
+
+TEST_F(NcclNetworkLate, counts_sends_whose_operation_is_not_known) {
+  usual(3);
+  send(0, kNoNcclCall, {.network_ns = kUs});
+  send(0, 77, {.network_ns = kUs});
+  send(1, 1, {.network_ns = kUs, .to = static_cast<uint32_t>(-1)});
+  const LatenessSummary& summary = run();
+  EXPECT_EQ(summary.unmatched_send_count, 4u);
+  EXPECT_EQ(summary.network.told_count, 3u);
+}
+
+TEST_F(NcclNetworkLate, two_shares_find_what_one_process_finds) {
+  usual(30'000);  // more than one piece, and than memory holds
+  for (uint32_t rank = 0; rank < 4; ++rank)
+    operation({.excess_ns = kExcessNs, .sends = {{rank, {.network_ns = kSlowNs}}}});
+  send(0, kNoNcclCall, {});
+  const NetworkSummary& whole = run().network;
+  LatenessAnalysis combiner("/tmp");
+  test::combine({&combiner}, model_, states());
+  ASSERT_NE(combiner.summary(), nullptr);
+  const NetworkSummary& combined = combiner.summary()->network;
+  EXPECT_EQ(combiner.summary()->unmatched_send_count, 2u);
+  EXPECT_EQ(combined.told_count, 30'004u);
+  ASSERT_EQ(combined.links.size(), 4u);
+  for (const auto& [key, late] : whole.links) {
+    EXPECT_EQ(late.lost_ns, 4 * kExcessNs);
+    EXPECT_EQ(combined.links.at(key).lost_ns, late.lost_ns);
+    EXPECT_EQ(combined.links.at(key).destination, late.destination);
+  }
+}
+
+TEST_F(NcclNetworkLate, damage_of_what_a_share_tells_is_harmless) {
+  usual(2);
+  operation({.excess_ns = kExcessNs, .sends = {{2, {.network_ns = kSlowNs}}}});
+  const auto make = [] { return std::make_unique<LatenessAnalysis>("/tmp"); };
+  test::expect_damage_is_harmless(make, model_, states()[2]);
+}
+
+}  // namespace
+}  // namespace aon::writers::nccl

@@ -1,0 +1,55 @@
+// Operations of NCCL that were slow with nobody late, and the link whose sends held them up.
+
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+#include "core/base/digits.h"
+#include "writers/ledger/findings.h"
+
+namespace aon::writers {
+namespace {
+
+/// By both ends, members.
+using Links = std::map<std::pair<uint32_t, uint32_t>, nccl::NetworkLate>;
+
+void add(const nccl::NetworkLate& one, nccl::NetworkLate* to) {
+  to->count += one.count;
+  to->lost_ns += one.lost_ns;
+}
+
+}  // namespace
+
+/// Of collectives: slow links of transfers are told by their times.
+bool Findings::add_network_late(const nccl::LatenessSummary& late,
+                                std::vector<Finding>* findings) const {
+  Links links;
+  nccl::NetworkLate all = late.network.even;
+  for (const auto& [key, link] : late.network.links) {
+    const auto [communicator, region, source, peer] = key;
+    if (model_->regions[region].role == RegionRole::kPointToPoint) continue;
+    add(link, &links[{source, link.destination}]);
+    add(link, &all);
+  }
+  const auto lost_ns = static_cast<double>(all.lost_ns);
+  if (all.lost_ns == 0 || lost_ns < kLeastOperationShare * busy_ns(late.table)) return false;
+  std::pair<std::pair<uint32_t, uint32_t>, nccl::NetworkLate> worst;
+  for (const auto& link : links) {
+    if (link.second.lost_ns > worst.second.lost_ns) worst = link;
+  }
+  std::string which = "no link more than the others";
+  if (worst.second.lost_ns != 0) {
+    which = fmt::format("{} of it by sends from {} to {}, in {}", text_of_ns(worst.second.lost_ns),
+                        nccl::member_text(*model_, late.members[worst.first.first]),
+                        nccl::member_text(*model_, late.members[worst.first.second]),
+                        grouped(worst.second.count));
+  }
+  findings->push_back(
+      {lost_ns * 1e-9,
+       fmt::format("the network held up {} operations of NCCL: their GPUs lost {}, {}",
+                   grouped(all.count), text_of_ns(all.lost_ns), which)});
+  return true;
+}
+
+}  // namespace aon::writers
