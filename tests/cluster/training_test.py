@@ -53,10 +53,10 @@ class OnHosts(TestCase):
 
 
 class Training(OnHosts):
-    def train(self, fault, steps=STEPS):
+    def train(self, fault, steps=STEPS, level="gpu"):
         """The findings and all tables of a run with a fault, "NAME=VALUE"."""
         words = ("env", fault, FAKE, "train", 7, steps)
-        self.assert_exit(self.launch(*words, options=("--nccl-level", "gpu")))
+        self.assert_exit(self.launch(*words, options=("--nccl-level", level)))
         self.assert_exit(run([AON, "finalize", self.output]))
         document = ledger(self.output)
         self.assert_law(document)
@@ -112,6 +112,18 @@ class Training(OnHosts):
         readers.otf2_print(self, self.output)
         readers.otf2_structure(self, self.output)
         readers.vite(self, self.output, RANKS, 0, "Rank")
+
+    def test_a_link_between_hosts_that_holds_up_all_is_named(self):
+        findings = self.train("FAKE_NCCL_NETWORK=7:3:link", level="step")
+        named = (r"the network held up 2 operations of NCCL: their GPUs lost .* of it by sends "
+                 r"from rank 7 on n2 to rank 8 on n3, in 2")  # fmt: skip
+        self.assertRegex(findings, named)
+        with h5py.File(self.output / "profile.h5") as file:
+            late = [r for r in rows(file, "nccl/lateness") if r["network_late_count"] != 0]
+        self.assertEqual([(r["rank"], r["network_late_count"], r["network_late_peer"])
+                          for r in late], [(7, 2, 8)])  # fmt: skip
+        planted_ns = RANKS * 2 * LATE_MS * 1_000_000
+        self.assertAlmostEqual(late[0]["network_late_ns"] / planted_ns, 1, places=1)
 
     @unittest.skipIf(MPI != "openmpi", "mpi4py here is Open MPI's")
     def test_a_late_rank_of_an_mpi_program_is_named(self):
