@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -197,8 +198,10 @@ void add_export(CLI::App& app, Request& request) {
 
 int run_diff(Request& request) {
   DiffOptions& options = request.diff;
+  if (options.limit_percent && !std::isfinite(*options.limit_percent))
+    return fail("diff", "--limit: that is no number of percent", kExitUse);
   if (!request.pair.empty()) {
-    if (request.pair.size() != 2 || !options.base.empty())
+    if (request.pair.size() != 2 || !options.base.empty() || !options.now.empty())
       return fail("diff", "give BASE and NEW, or --base DIR... and --new DIR...", kExitUse);
     options.base = {request.pair[0]};
     options.now = {request.pair[1]};
@@ -212,9 +215,9 @@ void add_diff(CLI::App& app, Request& request) {
   DiffOptions& options = request.diff;
   CLI::App* command = app.add_subcommand(
       "diff", "what is slower in one job than in another, with confidence intervals");
-  command->add_option("BASE NEW", request.pair, "two job directories");
-  command->add_option("--base", options.base, "several runs of one kind")->type_name("DIR...");
-  command->add_option("--new", options.now, "and of the other")->type_name("DIR...");
+  command->add_option("BASE NEW", request.pair, "two job directories")->type_name("DIR");
+  command->add_option("--base", options.base, "several runs of one kind")->type_name("DIR");
+  command->add_option("--new", options.now, "and of the other")->type_name("DIR");
   command
       ->add_option("--limit", options.limit_percent,
                    "exit 4 where a step (without steps the job) is slower by more than so many "

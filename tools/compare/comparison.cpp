@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -22,34 +23,23 @@ const Loop* loop_of(const Job& job, const std::string& name) {
   return found != job.loops.end() ? &*found : nullptr;
 }
 
-/// Of what `series` has of each run: a value a run, or the steps within them.
-Estimate estimate(Runs runs, bool is_between_runs,
-                  const std::function<std::span<const double>(const Job&)>& series) {
-  std::vector<Estimate> within;
-  std::vector<double> means;
-  for (const Job& run : runs) {
-    within.push_back(of_series(series(run)));
-    means.push_back(within.back().mean);
-  }
-  return is_between_runs ? of_values(means) : mean_of(within);
-}
+using Series = std::function<std::span<const double>(const Job&)>;
+using Value = std::function<double(const Job&)>;
 
-/// Of one number of each run; a single one has no uncertainty that could be known.
-Estimate of_runs(Runs runs, bool is_between_runs, const std::function<double(const Job&)>& value) {
+std::vector<double> values_of(Runs runs, const Value& value) {
   std::vector<double> values;
   for (const Job& run : runs) values.push_back(value(run));
-  const Estimate all = of_values(values);
-  return is_between_runs ? all : Estimate{.mean = all.mean};
+  return values;
 }
 
-double mean(Runs runs, const std::function<double(const Job&)>& value) {
-  return of_runs(runs, false, value).mean;
-}
+double mean(Runs runs, const Value& value) { return of_values(values_of(runs, value)).mean; }
+
+double mean_of_span(std::span<const double> values) { return of_values(values).mean; }
 
 class Comparer {
  public:
   Comparer(Runs base, Runs now)
-      : base_(base), now_(now), is_between_runs_(base.size() > 1 && now.size() > 1) {}
+      : base_(base), now_(now), is_between_runs_(base.size() > 1 || now.size() > 1) {}
 
   Comparison result() const {
     Comparison all;
@@ -61,27 +51,55 @@ class Comparer {
     for (const Loop& loop : base_.front().loops) {
       if (is_everywhere(loop.name)) all.loops.push_back(loop_change(loop.name));
     }
+    all.is_decided_by_steps = !all.loops.empty() &&
+                              all.loops.front().name == base_.front().loops.front().name &&
+                              is_certain(all.loops.front().name);
     all.regions = region_changes(all);
     all.warnings = warnings(all);
     return all;
   }
 
  private:
-  Change change(const std::function<double(const Job&)>& value, double error = kError) const {
-    return change_between(of_runs(base_, is_between_runs_, value),
-                          of_runs(now_, is_between_runs_, value), error);
+  /// Of one number of each run.
+  Change change(const Value& value, double error = kError) const {
+    const std::vector<double> base = values_of(base_, value);
+    const std::vector<double> now = values_of(now_, value);
+    if (base.size() == 1 && now.size() > 1)
+      return change_between(like_others(base[0], now), of_values(now), error,
+                            static_cast<double>(now.size() - 1));
+    if (now.size() == 1 && base.size() > 1)
+      return change_between(of_values(base), like_others(now[0], base), error,
+                            static_cast<double>(base.size() - 1));
+    return change_between(of_values(base), of_values(now), error);
   }
 
-  Change change_of_series(const std::function<std::span<const double>(const Job&)>& series,
-                          double error = kError) const {
-    return change_between(estimate(base_, is_between_runs_, series),
-                          estimate(now_, is_between_runs_, series), error);
+  /// Of what steps of a run are like.
+  Change change_of_series(const Series& series, double error = kError) const {
+    if (is_between_runs_)
+      return change([&](const Job& job) { return mean_of_span(series(job)); }, error);
+    return change_between(of_series(series(base_.front())), of_series(series(now_.front())), error);
   }
 
+  /// Whether each run has steps of one loop of this name.
   bool is_everywhere(const std::string& name) const {
-    const auto has = [&](const Job& job) { return loop_of(job, name) != nullptr; };
-    return !name.empty() && std::all_of(base_.begin(), base_.end(), has) &&
-           std::all_of(now_.begin(), now_.end(), has);
+    return !name.empty() && all_runs([&](const Job& job) {
+      return name_count(job, name) == 1 && !loop_of(job, name)->series[0].empty();
+    });
+  }
+
+  static size_t name_count(const Job& job, const std::string& name) {
+    return static_cast<size_t>(std::count_if(job.loops.begin(), job.loops.end(),
+                                             [&](const Loop& loop) { return loop.name == name; }));
+  }
+
+  bool is_certain(const std::string& name) const {
+    return all_runs(
+        [&](const Job& job) { return loop_of(job, name)->certainty >= kLeastCertainty; });
+  }
+
+  bool all_runs(const std::function<bool(const Job&)>& is_so) const {
+    return std::all_of(base_.begin(), base_.end(), is_so) &&
+           std::all_of(now_.begin(), now_.end(), is_so);
   }
 
   LoopChange loop_change(const std::string& name) const {
@@ -105,11 +123,17 @@ class Comparer {
       const auto has = [&, rank = rank](const Job& job) {
         return loop_of(job, name)->computing.contains(rank);
       };
-      if (rank >= 0 && std::all_of(base_.begin(), base_.end(), has) &&
-          std::all_of(now_.begin(), now_.end(), has))
-        ranks.push_back(rank);
+      if (rank >= 0 && all_runs(has)) ranks.push_back(rank);
     }
     return ranks;
+  }
+
+  /// Of an even number of ranks the one of both that changed less.
+  static double median_change(std::vector<double> ratios) {
+    std::sort(ratios.begin(), ratios.end());
+    const double upper = ratios[ratios.size() / 2];
+    const double lower = ratios[(ratios.size() - 1) / 2];
+    return std::abs(std::log(upper)) < std::abs(std::log(lower)) ? upper : lower;
   }
 
   void add_ranks(LoopChange* loop) const {
@@ -132,12 +156,12 @@ class Comparer {
       if (computing.base > 0) ratios.push_back(computing.now / computing.base);
     }
     if (ratios.size() < 2) return;
-    const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>((ratios.size() - 1) / 2);
-    std::nth_element(ratios.begin(), middle, ratios.end());
-    loop->median_rank = *middle;
+    loop->median_rank = median_change(std::move(ratios));
+    const double high = std::max(1.0, loop->median_rank) * kOtherRank;
+    const double low = std::min(1.0, loop->median_rank) / kOtherRank;
     for (const RankChange& one : all) {
-      if (one.computing.ratio && (one.computing.ratio->low > loop->median_rank * kOtherRank ||
-                                  one.computing.ratio->high < loop->median_rank / kOtherRank))
+      if (one.computing.ratio &&
+          (one.computing.ratio->low > high || one.computing.ratio->high < low))
         loop->ranks.push_back(one);
     }
     const auto distance = [&](const RankChange& one) {
@@ -156,8 +180,8 @@ class Comparer {
 
   /// By how much a run's sums are divided.
   static double divisor(const Job& job, const std::string& loop) {
-    const double ranks = std::max<double>(1, static_cast<double>(job.ranks.size()));
-    return loop.empty() ? ranks : ranks * std::max(1.0, loop_of(job, loop)->count);
+    const double processes = std::max(1.0, job.process_count);
+    return loop.empty() ? processes : processes * std::max(1.0, loop_of(job, loop)->count);
   }
 
   /// Whether a region is called in the steps, in any of the runs.
@@ -171,7 +195,7 @@ class Comparer {
 
   std::optional<RegionChange> region_change(const std::string& name, Table table,
                                             const Comparison& all, double error) const {
-    std::string loop = all.loops.empty() ? "" : all.loops.front().name;
+    std::string loop = all.loops.size() == 1 ? all.loops.front().name : "";
     RegionChange one;
     one.name = name;
     one.is_kernel = table == &Job::kernels;
@@ -196,9 +220,9 @@ class Comparer {
   }
 
   static bool is_told(const RegionChange& one, const Comparison& all) {
-    const Change& whole = main_change(all);
-    const double least_ns =
-        kLeastShare * (one.is_of_steps ? whole.base : all.seconds.base * kNsPerSecond);
+    const double whole_ns =
+        one.is_of_steps ? all.loops.front().parts[0].base : all.seconds.base * kNsPerSecond;
+    const double least_ns = whole_ns > 0 ? kLeastShare * whole_ns : 0;
     const Change& time = one.time_ns;
     const bool is_large = std::abs(time.now - time.base) >= least_ns;
     if (time.difference && is_large && !time.difference->holds(0)) return true;
@@ -244,6 +268,32 @@ class Comparer {
     if (base != now) all->push_back(fmt::format("{}: {}; then {}", what, base, now));
   }
 
+  /// Those of the base, and of the runs that it has not.
+  void add_loops_left_out(std::vector<std::string>* texts) const {
+    std::set<std::string> missing;
+    std::set<std::string> doubled;
+    for (const Runs runs : {base_, now_}) {
+      for (const Job& job : runs) {
+        for (const Loop& loop : job.loops) {
+          if (is_everywhere(loop.name)) continue;
+          (name_count(job, loop.name) > 1 ? doubled : missing).insert(loop.name);
+        }
+      }
+    }
+    for (const std::string& name : doubled) missing.erase(name);
+    const auto say = [&](const std::set<std::string>& names, const char* what) {
+      if (names.empty()) return;
+      constexpr size_t kShown = 4;
+      const std::vector<std::string> shown(
+          names.begin(),
+          std::next(names.begin(), static_cast<std::ptrdiff_t>(std::min(kShown, names.size()))));
+      texts->push_back(fmt::format("{}: '{}'{}", what, fmt::join(shown, "', '"),
+                                   names.size() > kShown ? ", ..." : ""));
+    };
+    say(missing, "loops that are not in all runs, not compared");
+    say(doubled, "loops of which several have one name, not compared");
+  }
+
   std::vector<std::string> warnings(const Comparison& all) const {
     std::vector<std::string> texts;
     warn_where_other(
@@ -264,6 +314,9 @@ class Comparer {
         &texts);
     warn_where_other(
         "steps are", [](const Job& job) { return job.step_source; }, &texts);
+    add_loops_left_out(&texts);
+    if (!all.loops.empty() && !all.is_decided_by_steps)
+      texts.push_back("the base's loop of most time cannot be compared: the job's time decides");
     for (const LoopChange& loop : all.loops) {
       if (is_other(loop.base_count, loop.count))
         texts.push_back(fmt::format("steps of '{}': {:.6g}; then {:.6g}", loop.name,
@@ -272,6 +325,7 @@ class Comparer {
     for (const Runs runs : {base_, now_}) {
       for (const Job& job : runs) {
         if (!job.is_complete) texts.push_back(job.dir + ": not all of its ranks are there whole");
+        for (const std::string& doubt : job.doubts) texts.push_back(job.dir + ": " + doubt);
         if (job.lost_records > 0)
           texts.push_back(fmt::format("{}: {:.0f} records were lost", job.dir, job.lost_records));
       }
@@ -289,8 +343,8 @@ class Comparer {
 Comparison compare(Runs base, Runs now) { return Comparer(base, now).result(); }
 
 const Change& main_change(const Comparison& of) {
-  return of.loops.empty() ? of.seconds
-                          : of.loops.front().parts[static_cast<size_t>(Part::kDuration)];
+  return of.is_decided_by_steps ? of.loops.front().parts[static_cast<size_t>(Part::kDuration)]
+                                : of.seconds;
 }
 
 Verdict verdict(const Change& change) {

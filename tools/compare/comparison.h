@@ -2,11 +2,13 @@
 /// and their parts, of the whole job its time, of regions and kernels time and number, of ranks
 /// those that compute otherwise than the rest of them.
 ///
-/// Runs are what varies where there are two or more on both sides: an interval then holds what
-/// differs from run to run. Else it is of the steps within the runs (statistics.h), and holds
-/// nothing of where the ranks were placed or who else used the machine. What is told of many things
-/// at once, regions and ranks, has intervals that miss in 5 % of comparisons, not in 5 % of rows
-/// (Bonferroni).
+/// Runs are what varies where there are two or more of one side: an interval then holds what
+/// differs from run to run. A single run of the other side is taken to vary as these do. With one
+/// run of each the interval is of the steps within them (statistics.h), and holds nothing of where
+/// the ranks were placed or who else used the machine. What is told of many things at once, regions
+/// and ranks, has intervals that miss in 5 % of comparisons, not in 5 % of rows (Bonferroni).
+///
+/// Loops are known by their names: one whose name another loop of its job has is left out.
 ///
 /// Thread: any.   Cost: proportional to steps and regions.
 #pragma once
@@ -23,14 +25,15 @@
 
 namespace aon::tools::compare {
 
-constexpr double kError = 0.05;         ///< of an interval
-constexpr double kLeastShare = 0.005;   ///< of a step: less is not told of a region
-constexpr double kLeastCounts = 0.005;  ///< relative, of calls and bytes
-constexpr double kOftenInSteps = 0.1;   ///< calls of a rank and step: fewer are not of the steps
-constexpr double kOtherRank = 1.05;     ///< times the median rank's change
+constexpr double kError = 0.05;          ///< of an interval
+constexpr double kLeastShare = 0.005;    ///< of a step: less is not told of a region
+constexpr double kLeastCounts = 0.005;   ///< relative, of calls and bytes
+constexpr double kOftenInSteps = 0.1;    ///< calls of a rank and step: fewer are not of the steps
+constexpr double kOtherRank = 1.05;      ///< times the median rank's change, and no change at all
+constexpr double kLeastCertainty = 0.5;  ///< of steps that decide, as in the summary
 
-/// Time, calls and bytes are of a rank and step; of a rank alone where no loop is compared, and of
-/// what is not called in one of ten steps.
+/// Time, calls and bytes are of a process and step, where one loop is compared and they are called
+/// in one of ten steps or more; else of a process. Of the whole job, first steps and all.
 struct RegionChange {
   std::string name;
   bool is_kernel = false;
@@ -65,14 +68,16 @@ struct Comparison {
   std::vector<std::string> warnings;  ///< what makes the two less comparable
   Change seconds;                     ///< of the whole job
   Change cpu_s;
-  std::vector<LoopChange> loops;      ///< those of both, the base's first one first
+  std::vector<LoopChange> loops;      ///< those of all runs, the base's first one first
+  bool is_decided_by_steps = false;   ///< else by the job's time
   std::vector<RegionChange> regions;  ///< those that changed: of steps, then others, by difference
 };
 
 /// Both have at least one.
 Comparison compare(std::span<const Job> base, std::span<const Job> now);
 
-/// The time that decides: a step of the first loop, or the job's where no loop is in both.
+/// The time that decides: a step of the base's first loop, or the job's where that loop is not in
+/// all runs or may be none.
 const Change& main_change(const Comparison& of);
 
 enum class Verdict : uint8_t { kUnknown, kSame, kSlower, kFaster };

@@ -1,6 +1,8 @@
 #include "tools/compare/figures.h"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 #include <utility>
 
 #include "tools/ledger_summary.h"
@@ -13,6 +15,9 @@ namespace {
 namespace hdf5 = writers::hdf5;
 using Json = nlohmann::json;
 
+constexpr double kNotTold = std::numeric_limits<double>::quiet_NaN();
+constexpr size_t kLeastToWarmUp = 10;  ///< of fewer steps none is left out
+
 const Json& member(const Json& object, const char* key) {
   static const Json kNothing;
   if (!object.is_object()) return kNothing;
@@ -20,9 +25,9 @@ const Json& member(const Json& object, const char* key) {
   return found == object.end() ? kNothing : *found;
 }
 
-double number_of(const Json& object, const char* key) {
+double number_of(const Json& object, const char* key, double otherwise = 0) {
   const Json& value = member(object, key);
-  return value.is_number() ? value.get<double>() : 0;
+  return value.is_number() ? value.get<double>() : otherwise;
 }
 
 std::string text_of(const Json& object, const char* key) {
@@ -32,7 +37,8 @@ std::string text_of(const Json& object, const char* key) {
 
 void read_ledger_into(const Json& ledger, Job* job) {
   job->seconds = job_seconds(ledger);
-  job->cpu_s = number_of(member(ledger, "overhead"), "ranks_cpu_s");
+  if (job->seconds < 0) job->seconds = kNotTold;
+  job->cpu_s = number_of(member(ledger, "overhead"), "ranks_cpu_s", kNotTold);
   const Json& complete = member(member(ledger, "job"), "complete");
   job->is_complete = complete.is_boolean() && complete.get<bool>();
   for (const Json& rank : member(ledger, "ranks")) {
@@ -48,7 +54,15 @@ void read_ledger_into(const Json& ledger, Job* job) {
     job->loops.emplace_back();
     job->loops.back().name = text_of(loop, "name");
     job->loops.back().count = number_of(loop, "count");
+    job->loops.back().certainty = number_of(loop, "matched", 1) * number_of(loop, "agreement", 1);
   }
+}
+
+/// Whether `path`, with at most one '/', is there.
+bool has_table(hid_t file, const std::string& path) {
+  const size_t slash = path.find('/');
+  return (slash == std::string::npos || hdf5::exists(file, path.substr(0, slash))) &&
+         hdf5::exists(file, path);
 }
 
 [[noreturn]] void refuse(const char* group) {
@@ -82,77 +96,111 @@ class Columns {
   size_t size_ = 0;
 };
 
-/// Means over the ranks, as far as each has steps.
-struct Mean {
-  std::vector<double> sums;
-  std::vector<double> counts;
-
-  void add(size_t at, double value) {
-    if (at >= sums.size()) {
-      sums.resize(at + 1);
-      counts.resize(at + 1);
-    }
-    sums[at] += value;
-    ++counts[at];
-  }
-  std::vector<double> values() && {
-    for (size_t i = 0; i < sums.size(); ++i) sums[i] /= counts[i];
-    return std::move(sums);
-  }
-};
-
 struct StepColumns {
-  std::vector<int64_t> process, rank, loop, duration, mpi, computing, waiting;
+  std::vector<int64_t> process, rank, loop, number, duration, mpi, computing, waiting;
 };
 
 double part_of(const StepColumns& columns, Part part, size_t row) {
+  const auto value = [row](const std::vector<int64_t>& column) {
+    return static_cast<double>(column[row]);
+  };
   switch (part) {
     case Part::kDuration:
-      return static_cast<double>(columns.duration[row]);
+      return value(columns.duration);
     case Part::kComputing:
-      return static_cast<double>(columns.computing[row]);
+      return value(columns.computing);
     case Part::kWaiting:
-      return static_cast<double>(columns.waiting[row]);
+      return value(columns.waiting);
     case Part::kOtherMpi:
-      return static_cast<double>(columns.mpi[row] - columns.waiting[row]);
+      return value(columns.mpi) - value(columns.waiting);
   }
   return 0;
 }
 
-/// Rows of one process and loop: `begin` to `end`.
-void add_rows(const StepColumns& columns, size_t begin, size_t end,
-              std::array<Mean, kPartCount>* means, Loop* loop) {
-  const size_t first = begin + (end - begin + 9) / 10;
-  std::vector<double>& computing = loop->computing[columns.rank[begin]];
-  for (size_t row = first; row < end; ++row) {
-    for (size_t part = 0; part < kPartCount; ++part)
-      (*means)[part].add(row - first, part_of(columns, static_cast<Part>(part), row));
-    computing.push_back(part_of(columns, Part::kComputing, row));
+/// Rows of one process in one loop.
+using Rows = std::vector<size_t>;
+
+/// Where steps are left out, all rows at the loop's ends and every 2^k-th step between are there:
+/// evenly spaced ones of them, by the widest step between two numbers. Numbers that do not rise
+/// tell nothing of that.
+std::optional<Rows> evenly_spaced(const StepColumns& columns, const Rows& rows) {
+  int64_t stride = 1;
+  for (size_t i = 1; i < rows.size(); ++i) {
+    const int64_t before = columns.number[rows[i - 1]];
+    const int64_t number = columns.number[rows[i]];
+    if (before < 0 || number <= before) return std::nullopt;
+    stride = std::max(stride, number - before);
+  }
+  Rows kept;
+  for (const size_t row : rows) {
+    if ((columns.number[row] - columns.number[rows.front()]) % stride == 0) kept.push_back(row);
+  }
+  return kept;
+}
+
+/// The number of steps that at least half of the processes have.
+size_t common_count(const std::map<int64_t, Rows>& processes) {
+  std::vector<size_t> counts;
+  for (const auto& [process, rows] : processes) counts.push_back(rows.size());
+  const auto middle = counts.begin() + static_cast<std::ptrdiff_t>(counts.size() / 2);
+  std::nth_element(counts.begin(), middle, counts.end());
+  return *middle;
+}
+
+/// Means over the processes that have a step, of those behind the first tenth.
+void add_series(const StepColumns& columns, const std::map<int64_t, Rows>& processes, Loop* loop) {
+  const size_t count = common_count(processes);
+  const size_t first = count < kLeastToWarmUp ? 0 : (count + 9) / 10;
+  for (size_t part = 0; part < kPartCount; ++part) {
+    for (size_t step = first; step < count; ++step) {
+      double sum = 0;
+      double process_count = 0;
+      for (const auto& [process, rows] : processes) {
+        if (step >= rows.size()) continue;
+        sum += part_of(columns, static_cast<Part>(part), rows[step]);
+        ++process_count;
+      }
+      loop->series[part].push_back(sum / process_count);
+    }
+  }
+  std::map<int64_t, int> owners;  // of spawned worlds each has its rank 0
+  for (const auto& [process, rows] : processes) ++owners[columns.rank[rows.front()]];
+  for (const auto& [process, rows] : processes) {
+    const int64_t rank = columns.rank[rows.front()];
+    if (rank < 0 || owners[rank] > 1) continue;
+    for (size_t step = first; step < std::min(count, rows.size()); ++step)
+      loop->computing[rank].push_back(part_of(columns, Part::kComputing, rows[step]));
   }
 }
 
 void read_steps(hid_t file, Job* job) {
   if (job->loops.empty() || !hdf5::exists(file, "steps")) return;
   Columns of(file, "steps");
-  const StepColumns columns{of.integers("process"), of.integers("rank"),
-                            of.integers("loop"),    of.integers("duration_ns"),
-                            of.integers("mpi_ns"),  of.integers("compute_ns"),
-                            of.integers("wait_ns")};
-  std::vector<std::array<Mean, kPartCount>> means(job->loops.size());
-  const auto is_with = [&](size_t row, size_t other) {
-    return columns.process[row] == columns.process[other] &&
-           columns.loop[row] == columns.loop[other];
-  };
-  for (size_t begin = 0; begin < columns.loop.size();) {
-    size_t end = begin;
-    while (end < columns.loop.size() && is_with(end, begin)) ++end;
-    const auto loop = static_cast<size_t>(columns.loop[begin]);
-    if (loop < means.size()) add_rows(columns, begin, end, &means[loop], &job->loops[loop]);
-    begin = end;
+  const StepColumns columns{of.integers("process"),     of.integers("rank"),
+                            of.integers("loop"),        of.integers("step"),
+                            of.integers("duration_ns"), of.integers("mpi_ns"),
+                            of.integers("compute_ns"),  of.integers("wait_ns")};
+  const hdf5::Handle group(H5Gopen2(file, "steps", H5P_DEFAULT));
+  const bool is_thinned = hdf5::read_integer_attribute(group.get(), "steps_left_out") > 0;
+  std::vector<std::map<int64_t, Rows>> loops(job->loops.size());
+  for (size_t row = 0; row < columns.loop.size(); ++row) {
+    const auto loop = static_cast<size_t>(columns.loop[row]);
+    if (loop < loops.size()) loops[loop][columns.process[row]].push_back(row);
   }
-  for (size_t loop = 0; loop < means.size(); ++loop) {
-    for (size_t part = 0; part < kPartCount; ++part)
-      job->loops[loop].series[part] = std::move(means[loop][part]).values();
+  for (size_t i = 0; i < loops.size(); ++i) {
+    if (loops[i].empty()) continue;
+    bool is_even = true;
+    for (auto& [process, rows] : loops[i]) {
+      if (!is_thinned) continue;
+      std::optional<Rows> even = evenly_spaced(columns, rows);
+      is_even = is_even && even.has_value();
+      if (even) rows = std::move(*even);
+    }
+    if (!is_even)
+      job->doubts.push_back("of loop '" + job->loops[i].name +
+                            "' not all steps are kept, and their numbers do not rise: its first "
+                            "and last ones weigh too much");
+    add_series(columns, loops[i], &job->loops[i]);
   }
 }
 
@@ -173,8 +221,19 @@ void read_regions(hid_t file, Job* job) {
   }
 }
 
+/// Processes that have something in one of the tables.
+void count_processes(hid_t file, Job* job) {
+  std::set<int64_t> processes;
+  for (const char* table : {"profile", "steps", "gpu/kernels"}) {
+    if (!has_table(file, table)) continue;
+    for (const int64_t process : hdf5::read_integers(file, std::string(table) + "/process"))
+      processes.insert(process);
+  }
+  job->process_count = static_cast<double>(processes.size());
+}
+
 void read_kernels(hid_t file, Job* job) {
-  if (!hdf5::exists(file, "gpu") || !hdf5::exists(file, "gpu/kernels")) return;
+  if (!has_table(file, "gpu/kernels")) return;
   Columns of(file, "gpu/kernels");
   const auto name = of.texts("name");
   const auto time = of.integers("total_ns");
@@ -209,6 +268,7 @@ Result<Job> read_job(const std::string& dir, const Json& ledger) {
     read_regions(file.get(), &job);
     read_kernels(file.get(), &job);
     read_processors(file.get(), &job);
+    count_processes(file.get(), &job);
   });
   if (!status) return status.error();
   return job;

@@ -1,10 +1,9 @@
 /// What of a job directory `aon diff` compares: its steps, its regions and kernels, its ranks, and
 /// what has to be the same for a comparison to mean something.
 ///
-/// Thread: one (HDF5).   Cost: reads columns of /steps, /profile, /ranks, /regions, /topology and
-/// /gpu/kernels; memory: 24 bytes a kept step and rank, at most a million of them.
-/// Errors: kInvalid where the files' columns do not belong together, else as HDF5 and the file
-/// system have them.
+/// Thread: one (HDF5).   Cost: reads columns of /steps, /profile, /regions, /topology and
+/// /gpu/kernels; memory while it reads 72 bytes a kept step of a rank, then 8.
+/// Errors: kIo, as HDF5 and the file system have them, also where columns do not belong together.
 #pragma once
 
 #include <array>
@@ -25,12 +24,12 @@ constexpr size_t kPartCount = 4;
 
 struct Loop {
   std::string name;
-  double count = 0;  ///< steps of most ranks
+  double count = 0;      ///< steps of most ranks
+  double certainty = 1;  ///< how sure it is that these are steps (docs/steps.md); 1: annotated
   /// By Part and step, ns: the mean over the ranks. The first tenth, in which programs warm up, is
-  /// not in it.
+  /// not in it; where /steps has not all steps, evenly spaced ones are.
   std::array<std::vector<double>, kPartCount> series;
-  std::map<int64_t, std::vector<double>>
-      computing;  ///< by rank and step, ns; without the first, too
+  std::map<int64_t, std::vector<double>> computing;  ///< by rank and step, ns; the same steps
 };
 
 /// Sums over all ranks.
@@ -42,10 +41,12 @@ struct Work {
 
 struct Job {
   std::string dir;
-  double seconds = 0;  ///< from the first record to the last
-  double cpu_s = 0;    ///< of the ranks
+  double seconds = 0;  ///< from the first record to the last; NaN: not told
+  double cpu_s = 0;    ///< of the ranks; NaN: not told
   double lost_records = 0;
   bool is_complete = false;
+  double process_count = 0;         ///< that have something in the tables which are read
+  std::vector<std::string> doubts;  ///< what is odd about its steps
   std::set<std::string> programs;
   std::set<std::string> processors;      ///< models
   std::map<int64_t, std::string> ranks;  ///< the node of each

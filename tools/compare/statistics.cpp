@@ -56,6 +56,19 @@ double outside(double t, double freedom) {
   return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t));
 }
 
+/// The correlation of each value with the next one; what few values say too little by is added.
+double correlation(std::span<const double> values, double mean) {
+  constexpr double kMost = 0.9;
+  double products = 0;
+  double squares = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    squares += (values[i] - mean) * (values[i] - mean);
+    if (i != 0) products += (values[i - 1] - mean) * (values[i] - mean);
+  }
+  if (squares <= 0) return 0;
+  return std::clamp(products / squares + 1 / static_cast<double>(values.size()), 0.0, kMost);
+}
+
 /// By Welch and Satterthwaite; no variance at all leaves nothing to be uncertain of.
 double joint_freedom(double first, double first_freedom, double second, double second_freedom) {
   const double sum = first + second;
@@ -91,8 +104,18 @@ Estimate of_series(std::span<const double> values) {
     means.push_back(mean_of_values(values.subspan(begin, end - begin)));
   }
   Estimate estimate = of_values(means);
+  const double alike = correlation(means, estimate.mean);
+  estimate.variance *= (1 + alike) / (1 - alike);
+  estimate.freedom = std::max(1.0, estimate.freedom * (1 - alike) / (1 + alike));
   estimate.mean = mean_of_values(values);
   return estimate;
+}
+
+Estimate like_others(double value, std::span<const double> others) {
+  const Estimate of = of_values(others);
+  if (of.freedom <= 0 || of.mean <= 0) return {.mean = value};
+  const double relative = of.variance * static_cast<double>(others.size()) / (of.mean * of.mean);
+  return {.mean = value, .variance = relative * value * value, .freedom = of.freedom};
 }
 
 Estimate mean_of(std::span<const Estimate> estimates) {
@@ -114,21 +137,24 @@ Estimate mean_of(std::span<const Estimate> estimates) {
   return all;
 }
 
-Change change_between(const Estimate& base, const Estimate& now, double error) {
+Change change_between(const Estimate& base, const Estimate& now, double error,
+                      std::optional<double> freedom) {
   Change change;
   change.base = base.mean;
   change.now = now.mean;
   if (base.freedom <= 0 || now.freedom <= 0) return change;
-  const double freedom = joint_freedom(base.variance, base.freedom, now.variance, now.freedom);
-  const double reach = student_t(error, freedom) * std::sqrt(base.variance + now.variance);
+  const auto t = [&](double first, double second) {
+    return student_t(error,
+                     freedom ? *freedom : joint_freedom(first, base.freedom, second, now.freedom));
+  };
+  const double reach = t(base.variance, now.variance) * std::sqrt(base.variance + now.variance);
   const double middle = now.mean - base.mean;
   change.difference = Interval{middle - reach, middle + reach};
-  if (base.mean <= 0 || now.mean <= 0) return change;
+  if (!(base.mean > 0) || !(now.mean > 0)) return change;
   const double first = relative_variance(base);
   const double second = relative_variance(now);
-  const double factor =
-      std::exp(student_t(error, joint_freedom(first, base.freedom, second, now.freedom)) *
-               std::sqrt(first + second));
+  const double factor = std::exp(t(first, second) * std::sqrt(first + second));
+  if (!std::isfinite(factor)) return change;  // anything may be so
   const double ratio = now.mean / base.mean;
   change.ratio = Interval{ratio / factor, ratio * factor};
   return change;

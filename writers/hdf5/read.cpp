@@ -3,6 +3,8 @@
 namespace aon::writers::hdf5 {
 namespace {
 
+constexpr size_t kMostRows = size_t{1} << 26;  ///< far above what the writer makes
+
 Handle open_dataset(hid_t parent, const std::string& path) {
   return Handle(checked(H5Dopen2(parent, path.c_str(), H5P_DEFAULT), path.c_str()));
 }
@@ -16,7 +18,9 @@ size_t row_count(hid_t dataset) {
 template <class T>
 std::vector<T> read_column(hid_t parent, const std::string& path, hid_t memory_type) {
   const Handle dataset = open_dataset(parent, path);
-  std::vector<T> values(row_count(dataset.get()));
+  const size_t count = row_count(dataset.get());
+  if (count > kMostRows) fail(path + ": more rows than a job has");
+  std::vector<T> values(count);
   checked(H5Dread(dataset.get(), memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()),
           path.c_str());
   return values;

@@ -13,10 +13,13 @@ RANKS, STEPS = 4, 400
 
 
 class Diff(TestCase):
-    def job(self, name, slow=(), slower=1.0, steps=STEPS, kernel_ns=0, seed=1):
-        """A job whose steps compute a millisecond, on the ranks `slow` longer; all wait for it."""
+    def job(self, name, slow=(), slower=1.0, steps=STEPS, kernel_ns=0, seed=1, kept=None,
+            first=1.0):  # fmt: skip
+        """A job whose steps compute a millisecond, on the ranks `slow` longer; all wait for it. The
+        first 50 take `first` times as long. Of the steps only those `kept` have rows."""
         random = numpy.random.default_rng(seed)
         computing = 1e6 * (1 + 0.01 * random.standard_normal((RANKS, steps)))
+        computing[:, :50] *= first
         for rank in slow:
             computing[rank] *= slower
         longest = computing.max(axis=0)
@@ -24,7 +27,8 @@ class Diff(TestCase):
         mpi = waiting + 1e4
         columns = {
             "process": numpy.repeat(range(RANKS), steps), "rank": numpy.repeat(range(RANKS), steps),
-            "loop": numpy.zeros(RANKS * steps), "duration_ns": (computing + mpi).ravel(),
+            "loop": numpy.zeros(RANKS * steps), "step": numpy.tile(range(steps), RANKS),
+            "duration_ns": (computing + mpi).ravel(),
             "compute_ns": computing.ravel(), "mpi_ns": mpi.ravel(), "wait_ns": waiting.ravel(),
         }  # fmt: skip
         folder = self.folder / name
@@ -32,14 +36,20 @@ class Diff(TestCase):
         text = h5py.string_dtype()
         with h5py.File(folder / "profile.h5", "w") as file:
             for column, values in columns.items():
+                if kept is not None:
+                    values = values.reshape(RANKS, steps)[:, kept].ravel()
                 file[f"steps/{column}"] = values.astype("int64")
+            left_out = 0 if kept is None else RANKS * (steps - len(kept))
+            file["steps"].attrs["steps_left_out"] = left_out
             file.create_dataset("regions/name", data=["MPI_Allreduce"], dtype=text)
+            file["profile/process"] = numpy.arange(RANKS)
             file["profile/region"] = numpy.zeros(RANKS, "uint32")
             file["profile/exclusive_ns"] = mpi.sum(axis=1).astype("uint64")
             file["profile/count"] = numpy.full(RANKS, steps, "uint64")
             file["profile/bytes"] = numpy.full(RANKS, 8 * steps, "uint64")
             if kernel_ns:
                 file.create_dataset("gpu/kernels/name", data=["gemm"], dtype=text)
+                file["gpu/kernels/process"] = [0]
                 file["gpu/kernels/total_ns"] = [kernel_ns * RANKS * steps]
                 file["gpu/kernels/count"] = [RANKS * steps]
         end = f"2026-01-01T00:00:{(longest + 1e4).sum() / 1e9 + 1:012.9f}Z"
@@ -83,21 +93,36 @@ class Diff(TestCase):
         base, now = ([self.job(f"{side}{i}", seed=10 * i + s) for i in range(4)]
                      for s, side in enumerate(("base", "new")))  # fmt: skip
         told = self.told("--base", *base, "--new", *now)
-        self.assertEqual((told["base_runs"], told["runs"]), (4, 4))
+        self.assertEqual((told["base_runs"], told["new_runs"]), (4, 4))
         self.assertEqual(told["intervals_are_of"], "runs")
         self.assertEqual(told["verdict"], "no difference seen")
         self.assertEqual(told["regions"], [])
-        self.assertRegex(self.diff("--base", *base, "--new", *now),
-                         r"no difference seen, .*; one below 0\.\d+ % would not be")
+        text = self.diff("--base", *base, "--new", *now)
+        self.assertRegex(text, r"no difference seen, [+-]0\.\d+ % \([+-]0\.\d+ to [+-]0\.\d+\)")
+        told = self.told("--base", *base, "--new", now[0])
+        self.assertEqual((told["intervals_are_of"], told["new_runs"]), ("runs", 1))
+        self.assertEqual(told["verdict"], "no difference seen")
+
+    def test_of_thinned_steps_the_first_ones_do_not_weigh_more(self):
+        """A long job's table has all of its first and last steps, and every 16th between."""
+        steps = 4000
+        kept = [i for i in range(steps) if i < 200 or i >= steps - 200 or i % 16 == 0]
+        base = self.job("base", steps=steps, kept=kept)
+        now = self.job("now", steps=steps, kept=kept, first=5.0, seed=2)
+        told = self.told(base, now)
+        self.assertEqual(told["verdict"], "no difference seen")
+        self.assertEqual(told["not_the_same"], [])
 
     def test_a_limit_is_an_exit_code(self):
         base = self.job("base")
         slower = self.job("slower", slow=range(RANKS), slower=1.1, seed=2)
         self.diff(base, slower, "--limit", "20")
         self.diff(base, slower, "--limit", "5", code=4)
-        self.diff(base, base, "--limit", "0", code=5)
-        self.diff(base, base, "--limit", "1")
-        self.assertIn("--limit", self.diff(base, base, "--limit", "-1", code=2))
+        same = self.job("same", seed=3)
+        self.diff(base, same, "--limit", "0", code=5)
+        self.diff(base, same, "--limit", "1")
+        for wrong in ("-1", "nan", "inf"):
+            self.assertIn("--limit", self.diff(base, slower, "--limit", wrong, code=2))
 
     def test_kernels_are_compared(self):
         base = self.job("base", kernel_ns=200_000)
@@ -116,6 +141,12 @@ class Diff(TestCase):
         self.assertIn("two job directories are needed", self.diff(code=2))
         self.assertIn("two job directories are needed", self.diff("--base", base, code=2))
         self.assertIn("no such directory", self.diff(base, self.folder / "none", code=2))
+        other = self.job("other", seed=2)
+        self.assertIn("give BASE and NEW", self.diff(base, other, "--new", other, code=2))
+        self.assertIn("is given twice",
+                      self.diff("--base", base, base, "--new", other, code=2))  # fmt: skip
+        (other / "aon.json").write_text("{")
+        self.assertIn("aon.json", self.diff(base, other, code=1))
         (base / "profile.h5").unlink()
         self.assertIn("aon finalize", self.diff(base, base, code=2))
 

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace aon::tools::compare {
@@ -20,6 +22,7 @@ class Comparing : public ::testing::Test {
     Job made;
     made.dir = "run";
     made.is_complete = true;
+    made.process_count = kRanks;
     made.programs = {"/bin/program"};
     made.step_source = "annotated";
     const double of_run = 1 + between_runs * noise_(random_);
@@ -47,8 +50,7 @@ class Comparing : public ::testing::Test {
   std::vector<Job> jobs(size_t count, double computing_ns, double waiting_ns,
                         double between_runs = 0.01) {
     std::vector<Job> made;
-    for (size_t i = 0; i < count; ++i)
-      made.push_back(job(computing_ns, waiting_ns, between_runs));
+    for (size_t i = 0; i < count; ++i) made.push_back(job(computing_ns, waiting_ns, between_runs));
     return made;
   }
 
@@ -152,6 +154,76 @@ TEST_F(Comparing, without_a_loop_in_both_the_job_decides) {
   const Comparison all = compare(base, now);
   EXPECT_TRUE(all.loops.empty());
   EXPECT_EQ(verdict(main_change(all)), Verdict::kSlower);
+  EXPECT_EQ(all.warnings.front(),
+            "loops that are not in all runs, not compared: 'iteration', 'step'");
+}
+
+/// A loop of little time does not decide for the one of most.
+TEST_F(Comparing, the_job_decides_where_the_loop_of_most_time_has_another_name) {
+  std::vector<Job> base = jobs(4, 1e6, 1e5);
+  std::vector<Job> now = jobs(4, 5e6, 1e5);
+  for (std::vector<Job>* runs : {&base, &now}) {
+    for (Job& one : *runs) {
+      one.loops.push_back(job(1e4, 1e3).loops.front());
+      one.loops.back().name = "io";
+    }
+  }
+  for (Job& one : now) one.loops.front().name = "solver";
+  const Comparison all = compare(base, now);
+  ASSERT_EQ(all.loops.size(), 1u);
+  EXPECT_FALSE(all.is_decided_by_steps);
+  EXPECT_EQ(verdict(main_change(all)), Verdict::kSlower);
+}
+
+/// Found loops are called after a call: two phases may have one name, and the order is by time.
+TEST_F(Comparing, loops_of_one_name_are_not_compared) {
+  Job base = job(1e6, 1e5);
+  base.loops.push_back(job(4e6, 1e5).loops.front());
+  Job now = base;
+  std::swap(now.loops[0], now.loops[1]);
+  const Comparison all = compare_one(base, now);
+  EXPECT_TRUE(all.loops.empty());
+  EXPECT_EQ(all.warnings.front(), "loops of which several have one name, not compared: 'step'");
+}
+
+TEST_F(Comparing, steps_of_little_certainty_do_not_decide) {
+  Job now = job(2e6, 1e5);
+  now.loops.front().certainty = 0.3;
+  const Comparison all = compare_one(job(1e6, 1e5), now);
+  EXPECT_FALSE(all.is_decided_by_steps);
+  EXPECT_EQ(verdict(main_change(all)), Verdict::kUnknown);
+}
+
+TEST_F(Comparing, one_run_against_several_varies_as_they_do) {
+  const std::vector<Job> base = jobs(5, 1e6, 1e5, 0.02);
+  const Job same = job(1.01e6, 1.01e5);
+  EXPECT_EQ(verdict(main_change(compare(base, {&same, 1}))), Verdict::kSame);
+  const Job slower = job(1.3e6, 1e5);
+  const Comparison all = compare(base, {&slower, 1});
+  EXPECT_TRUE(all.is_between_runs);
+  EXPECT_EQ(verdict(main_change(all)), Verdict::kSlower);
+  EXPECT_EQ(verdict(all.seconds), Verdict::kSlower);
+}
+
+TEST_F(Comparing, of_two_ranks_the_one_that_changed_is_named) {
+  Job base = job(1e6, 1e5);
+  Job now = job(1e6, 1e5);
+  for (Job* one : {&base, &now}) {
+    one->loops.front().computing.erase(2);
+    one->loops.front().computing.erase(3);
+  }
+  for (double& step : now.loops.front().computing.at(1)) step /= 2;
+  const Comparison all = compare_one(base, now);
+  ASSERT_EQ(all.loops.front().ranks.size(), 1u);
+  EXPECT_EQ(all.loops.front().ranks.front().rank, 1);
+}
+
+TEST_F(Comparing, a_time_that_is_not_told_is_no_time) {
+  Job now = job(1e6, 1e5);
+  now.seconds = std::numeric_limits<double>::quiet_NaN();
+  const Comparison all = compare(jobs(3, 1e6, 1e5), std::vector<Job>{now, now});
+  EXPECT_EQ(verdict(all.seconds), Verdict::kUnknown);
+  EXPECT_EQ(verdict(main_change(all)), Verdict::kSame);
 }
 
 TEST_F(Comparing, what_makes_runs_less_comparable_is_said) {
@@ -163,13 +235,12 @@ TEST_F(Comparing, what_makes_runs_less_comparable_is_said) {
   now.is_complete = false;
   now.lost_records = 12;
   const Comparison all = compare_one(job(1e6, 1e5), now);
-  const std::vector<std::string> expected = {
-      "ranks: 4; then 3",
-      "program: /bin/program; then /bin/other",
-      "processors: not told; then EPYC",
-      "steps of 'step': 200; then 100",
-      "run: not all of its ranks are there whole",
-      "run: 12 records were lost"};
+  const std::vector<std::string> expected = {"ranks: 4; then 3",
+                                             "program: /bin/program; then /bin/other",
+                                             "processors: not told; then EPYC",
+                                             "steps of 'step': 200; then 100",
+                                             "run: not all of its ranks are there whole",
+                                             "run: 12 records were lost"};
   EXPECT_EQ(all.warnings, expected);
 }
 

@@ -85,27 +85,55 @@ TEST(Change, without_an_uncertainty_has_no_interval) {
   EXPECT_FALSE(change_between({2, 0, 0}, {3, 0.1, 19}, 0.05).difference);
 }
 
-/// Pairs of runs that are alike, steps that hang on their neighbours: 95 % of the intervals hold 1.
-TEST(Change, misses_as_often_as_it_says) {
+TEST(Change, of_few_runs_and_many_rows_may_be_anything) {
+  const Change change = change_between({2, 1, 1}, {3, 1, 1}, 1e-6);
+  EXPECT_FALSE(change.ratio);
+}
+
+/// Pairs of runs that are alike, steps that hang on the one before by `alike`: how many intervals
+/// of 1000 do not hold 1.
+int missed_of_1000(int steps, double alike) {
   std::mt19937 random(7);
   std::normal_distribution<double> noise(0, 1);
   const auto run = [&] {
-    std::vector<double> steps;
+    std::vector<double> values;
     double drift = 0;
-    for (int i = 0; i < 1000; ++i) {
-      drift = 0.8 * drift + noise(random);
-      steps.push_back(100 + drift);
+    for (int i = -100; i < steps; ++i) {
+      drift = alike * drift + noise(random);
+      if (i >= 0) values.push_back(100 + drift);
     }
-    return of_series(steps);
+    return of_series(values);
   };
-  constexpr int kPairs = 2000;
   int missed = 0;
-  for (int i = 0; i < kPairs; ++i) {
+  for (int i = 0; i < 1000; ++i) {
     const Change change = change_between(run(), run(), 0.05);
     missed += change.ratio->holds(1) ? 0 : 1;
   }
-  EXPECT_GT(missed, kPairs * 0.03);
-  EXPECT_LT(missed, kPairs * 0.08);
+  return missed;
+}
+
+TEST(Change, misses_as_often_as_it_says) {
+  EXPECT_GT(missed_of_1000(1000, 0), 20);
+  EXPECT_LT(missed_of_1000(1000, 0), 80);
+  EXPECT_LT(missed_of_1000(1000, 0.8), 80);
+  EXPECT_LT(missed_of_1000(180, 0.8), 80);
+  EXPECT_LT(missed_of_1000(54, 0.8), 90);
+}
+
+/// One run against five that differ from run to run: as wide as a prediction.
+TEST(Change, of_one_run_against_several_is_a_prediction) {
+  std::mt19937 random(11);
+  std::normal_distribution<double> noise(100, 1);
+  int missed = 0;
+  for (int i = 0; i < 1000; ++i) {
+    std::vector<double> base;
+    for (int run = 0; run < 5; ++run) base.push_back(noise(random));
+    const Change change =
+        change_between(of_values(base), like_others(noise(random), base), 0.05, 4.0);
+    missed += change.ratio->holds(1) ? 0 : 1;
+  }
+  EXPECT_GT(missed, 20);
+  EXPECT_LT(missed, 80);
 }
 
 }  // namespace
