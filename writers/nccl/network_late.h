@@ -3,9 +3,9 @@
 ///
 ///     excess  = shortest part - usual one of the communicator, function and bytes, where the
 ///               shortest is kSlowOperationRatio times the usual or more (true_times.h)
-///     waited  = what the sends of a member on one link waited for the network in the operation;
-///               the longest of all members' counts, where two thirds of that link's waiting is
-///               for the network: else the GPU or the peer held it up
+///     waited  = what the sends of a member on one channel of one link waited for the network in
+///               the operation; the longest of all members' counts, where two thirds of its
+///               waiting is for the network: else the GPU or the peer held it up
 ///     usual   = the median of that in operations of the communicator, function and bytes; where
 ///               the link stands out among three others or more and these waited less, their median
 ///     network = min(excess, waited - usual), lost by each member
@@ -39,7 +39,7 @@ namespace aon::writers::nccl {
 struct SentOperation {
   uint64_t bytes;
   uint64_t time_ns;     ///< the shortest part
-  uint64_t network_ns;  ///< what the sends of that link waited for the network
+  uint64_t network_ns;  ///< what the sends of that link waited for the network, on one channel
   uint64_t all_ns;      ///< and for anything
   uint64_t others_ns;   ///< median of the other members' links
   uint64_t late_ns;     ///< its receiver came later than its sender

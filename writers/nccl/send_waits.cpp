@@ -40,7 +40,7 @@ Status SendWaitStore::add(const NcclProxyWork& work) {
   }
   ++send_count_;
   return sends_.add({work.network_ns, work.gpu_ns + work.peer_ns + work.network_ns,
-                     work.communicator, work.call, static_cast<uint32_t>(work.peer), 0});
+                     work.communicator, work.call, static_cast<uint32_t>(work.peer), work.channel});
 }
 
 Status SendWaitStore::end_group() {
@@ -69,10 +69,13 @@ Status SendWaitStore::join() {
     while (send && *send != nullptr && (*send)->is_before(**operation)) skip();
     SendWaits longest{(*operation)->part, 0, 0, 0, 0};
     SendWaits link = longest;
+    uint32_t channel = 0;
     bool is_known = false;
     while (send && *send != nullptr && (*send)->is_of(**operation)) {
       const Send& one = **send;
-      if (!is_known || one.peer != link.peer) link = {longest.part, 0, 0, one.peer, 0};
+      if (!is_known || one.peer != link.peer || one.channel != channel)
+        link = {longest.part, 0, 0, one.peer, 0};
+      channel = one.channel;
       is_known = true;
       link.network_ns += one.network_ns;
       link.all_ns += one.all_ns;

@@ -2,10 +2,11 @@
 /// that they work for; here that becomes what all members' parts are brought together by:
 ///
 ///     of a process:  operations  (communicator, call) -> communicator, key, sequence, place
-///                    sends       (communicator, call, peer) -> what they waited
+///                    sends       (communicator, call, peer, channel) -> what they waited
 ///                    when its events have passed both are joined
-///     of all:        a row per operation and member that sends: of its links the one that waited
-///                    longest for the network, summed up over channels and steps
+///     of all:        a row per operation and member that sends: of its links' channels the one
+///                    that waited longest for the network, summed up over steps. Channels side by
+///                    side would hide that one of them stalls, and ranks have more or fewer
 ///
 /// Only level step tells it. Sends whose operation is not known, or has no times on the GPU, are
 /// left out and counted.
@@ -103,7 +104,7 @@ class SendWaitStore {
     uint32_t communicator;
     uint32_t call;
     uint32_t peer;
-    uint32_t reserved;
+    uint32_t channel;
     bool is_of(const Operation& one) const {
       return communicator == one.communicator && call == one.call;
     }
@@ -111,8 +112,8 @@ class SendWaitStore {
       return std::tie(communicator, call) < std::tie(one.communicator, one.call);
     }
     bool operator<(const Send& other) const {
-      return std::tie(communicator, call, peer) <
-             std::tie(other.communicator, other.call, other.peer);
+      return std::tie(communicator, call, peer, channel) <
+             std::tie(other.communicator, other.call, other.peer, other.channel);
     }
   };
 

@@ -79,7 +79,7 @@ class NcclLateness : public testing::Test {
     told_[rank].push_back(operation);
   }
 
-  /// Of what `rank` sends for its call, on two channels, by records of eight steps each.
+  /// Of what `rank` sends for its call: two records of a channel, and half as much on another one.
   struct Sent {
     uint64_t network_ns = 0;
     uint64_t gpu_ns = 0;
@@ -87,16 +87,17 @@ class NcclLateness : public testing::Test {
     uint32_t to = UINT32_MAX;  ///< the next rank
     uint32_t steps = 16;       ///< 0: level net
     bool is_send = true;
+    uint32_t first_channel = 0;
   };
   void send(uint32_t rank, uint32_t call, const Sent& sent) {
     const auto ranks = static_cast<uint32_t>(model_.groups.size());
     processes_[rank].regions[kNcclStepSite];
-    for (const uint8_t channel : {uint8_t{0}, uint8_t{1}}) {
+    for (const uint32_t channel : {0u, 1u, 0u}) {
       NcclProxyWork work;
       work.communicator = 7;
       work.call = call;
       work.peer = static_cast<int32_t>(sent.to == UINT32_MAX ? (rank + 1) % ranks : sent.to);
-      work.channel = channel;
+      work.channel = static_cast<uint8_t>(sent.first_channel + channel);
       work.network_ns = sent.network_ns / 2;
       work.gpu_ns = sent.gpu_ns / 2;
       work.peer_ns = sent.peer_ns / 2;

@@ -163,6 +163,35 @@ TEST_F(NcclNetworkLate, of_several_links_of_a_member_the_slowest_is_meant) {
   EXPECT_EQ(run().network.links.count({0, kAllReduce, 2, 0}), 1u);
 }
 
+TEST_F(NcclNetworkLate, of_many_channels_one_that_stalls_is_enough) {
+  const auto wait_on_others = [this] {
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      for (uint32_t channel = 2; channel < 32; channel += 2)
+        send(rank, calls_ - 1, {.network_ns = 8000 * kUs, .first_channel = channel});
+    }
+  };
+  for (uint32_t i = 0; i < 5; ++i) {
+    usual(1);
+    wait_on_others();
+  }
+  operation({.excess_ns = kExcessNs, .sends = {{2, {.network_ns = kSlowNs}}}});
+  wait_on_others();
+  const NetworkSummary& network = run().network;
+  ASSERT_EQ(network.links.count({0, kAllReduce, 2, 3}), 1u);
+  EXPECT_EQ(network.links.at({0, kAllReduce, 2, 3}).lost_ns, 4 * kExcessNs);
+}
+
+TEST_F(NcclNetworkLate, a_member_with_more_channels_than_others_does_not_stand_out) {
+  usual(5);
+  const Sent slow{.network_ns = kSlowNs};
+  operation({.excess_ns = kExcessNs, .sends = {{0, slow}, {1, slow}, {2, slow}, {3, slow}}});
+  for (uint32_t channel = 2; channel < 6; channel += 2)
+    send(1, calls_ - 1, {.network_ns = kSlowNs, .first_channel = channel});
+  const NetworkSummary& network = run().network;
+  EXPECT_EQ(network.even.lost_ns, 4 * kExcessNs);
+  EXPECT_TRUE(network.links.empty());
+}
+
 TEST_F(NcclNetworkLate, is_told_of_transfers) {
   for (uint32_t i = 0; i < 6; ++i) {
     const bool is_slow = i == 5;
@@ -182,9 +211,9 @@ TEST_F(NcclNetworkLate, counts_sends_whose_operation_is_not_known) {
   usual(3);
   send(0, kNoNcclCall, {.network_ns = kUs});
   send(0, 77, {.network_ns = kUs});
-  send(1, 1, {.network_ns = kUs, .to = static_cast<uint32_t>(-1)});
+  send(1, 1, {.network_ns = kUs, .to = static_cast<uint32_t>(-2)});  // no rank
   const LatenessSummary& summary = run();
-  EXPECT_EQ(summary.unmatched_send_count, 4u);
+  EXPECT_EQ(summary.unmatched_send_count, 3 * 3u);
   EXPECT_EQ(summary.network.told_count, 3u);
 }
 
@@ -198,7 +227,7 @@ TEST_F(NcclNetworkLate, two_shares_find_what_one_process_finds) {
   test::combine({&combiner}, model_, states());
   ASSERT_NE(combiner.summary(), nullptr);
   const NetworkSummary& combined = combiner.summary()->network;
-  EXPECT_EQ(combiner.summary()->unmatched_send_count, 2u);
+  EXPECT_EQ(combiner.summary()->unmatched_send_count, 3u);
   EXPECT_EQ(combined.told_count, 30'004u);
   ASSERT_EQ(combined.links.size(), 4u);
   for (const auto& [key, late] : whole.links) {
