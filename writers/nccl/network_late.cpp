@@ -39,6 +39,8 @@ uint64_t network_ns_of(const SentOperation& operation, uint64_t usual_time_ns,
   if (operation.late_ns >= excess_ns / 2) return 0;
   if (operation.others_count >= kLeastOthers && stands_out(operation))
     usual_wait_ns = std::min(usual_wait_ns, operation.others_ns);
+  // Sums of steps side by side differ by more than the operation is longer, for no reason.
+  if (ns(operation.network_ns) < kSlowOperationRatio * ns(usual_wait_ns)) return 0;
   const uint64_t beyond_ns = operation.network_ns - std::min(operation.network_ns, usual_wait_ns);
   return std::min(excess_ns, beyond_ns);
 }

@@ -8,7 +8,9 @@
 ///               waiting is for the network: else the GPU or the peer held it up
 ///     usual   = the median of that in operations of the communicator, function and bytes; where
 ///               the link stands out among three others or more and these waited less, their median
-///     network = min(excess, waited - usual), lost by each member
+///     network = min(excess, waited - usual), lost by each member, where waited is
+///               kSlowOperationRatio times usual or more: sums of steps side by side differ by more
+///               than the operation is longer, for no reason
 ///
 /// The link stands out where it waited kSlowOperationRatio times as long as the (lower) median of
 /// the other members' links, or where no other member sends. Else the network was slow for all, and

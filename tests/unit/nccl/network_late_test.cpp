@@ -134,6 +134,16 @@ TEST_F(NcclNetworkLate, is_nobody_whose_sends_wait_more_for_the_gpu_or_the_peer)
   expect_nobody();
 }
 
+TEST_F(NcclNetworkLate, is_nobody_whose_sends_wait_about_as_long_as_usual) {
+  const auto all = [](uint64_t network_ns) {
+    const Sent sent{.network_ns = network_ns};
+    return std::map<uint32_t, Sent>{{0, sent}, {1, sent}, {2, sent}, {3, sent}};
+  };
+  for (uint32_t i = 0; i < 5; ++i) operation({.sends = all(8 * kUsualNs)});  // eight side by side
+  operation({.excess_ns = kExcessNs, .sends = all(15 * kUsualNs)});
+  expect_nobody();
+}
+
 TEST_F(NcclNetworkLate, is_not_told_by_receives_and_without_steps) {
   usual(5);
   operation({.excess_ns = kExcessNs, .sends = {{2, {.network_ns = kSlowNs, .is_send = false}}}});
