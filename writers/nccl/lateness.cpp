@@ -351,6 +351,8 @@ Status LatenessAnalysis::add_sends(std::span<const Part> parts, uint64_t time_ns
   }
   const Part& first = parts.front();
   const bool is_transfer = (first.key & kTransfer) != 0;
+  // In each of the others two members send at least: the rest is missing, and nothing compares.
+  if (!is_transfer && others_ns.empty()) return {};
   const size_t to = is_transfer ? 1 : longest->peer;
   if (to >= parts.size() || to == longest->part.place) return {};  // of no member: damage
   const Part &source = parts[longest->part.place], &destination = parts[to];

@@ -13,8 +13,9 @@
 ///               than the operation is longer, for no reason
 ///
 /// The link stands out where it waited kSlowOperationRatio times as long as the (lower) median of
-/// the other members' links, or where no other member sends. Else the network was slow for all, and
-/// no link is named. What is left of the excess is the GPUs', or not told.
+/// the other members' links, or is a transfer's. Else the network was slow for all, and no link is
+/// named. Of a collective nothing is told where the steps of one member alone are known. What is
+/// left of the excess is the GPUs', or not told.
 ///
 /// Who comes late does not lengthen the shortest part, which is that of the last one to come: so a
 /// late host or GPU has no excess, whatever the others' sends wait for meanwhile. By sockets, a

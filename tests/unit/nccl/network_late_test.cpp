@@ -202,6 +202,15 @@ TEST_F(NcclNetworkLate, a_member_with_more_channels_than_others_does_not_stand_o
   EXPECT_TRUE(network.links.empty());
 }
 
+TEST_F(NcclNetworkLate, is_not_told_by_the_steps_of_one_member_alone) {
+  usual(5);
+  // The level of the others' nodes was lowered: they may have waited as long.
+  for (uint32_t rank = 0; rank < 4; ++rank)
+    tell(rank, calls_, {.gpu_ns = kUsualNs + kExcessNs, .call = calls_});
+  send(2, calls_++, {.network_ns = kSlowNs});
+  expect_nobody();
+}
+
 TEST_F(NcclNetworkLate, is_told_of_transfers) {
   for (uint32_t i = 0; i < 6; ++i) {
     const bool is_slow = i == 5;
