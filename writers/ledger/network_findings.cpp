@@ -11,6 +11,9 @@
 namespace aon::writers {
 namespace {
 
+/// Of what all lost, by a link that is named: of hundreds of links one is always the worst.
+constexpr double kLeastNamed = 0.2;
+
 /// By both ends, members.
 using Links = std::map<std::pair<uint32_t, uint32_t>, nccl::NetworkLate>;
 
@@ -39,7 +42,7 @@ bool Findings::add_network_late(const nccl::LatenessSummary& late,
     if (link.second.lost_ns > worst.second.lost_ns) worst = link;
   }
   std::string which = "no link more than the others";
-  if (worst.second.lost_ns != 0) {
+  if (static_cast<double>(worst.second.lost_ns) >= kLeastNamed * lost_ns) {
     which = fmt::format("{} of it by sends from {} to {}, in {}", text_of_ns(worst.second.lost_ns),
                         nccl::member_text(*model_, late.members[worst.first.first]),
                         nccl::member_text(*model_, late.members[worst.first.second]),
