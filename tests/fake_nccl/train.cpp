@@ -52,11 +52,7 @@ void slow_down(const Fault& network, int step, int own, Oddities* odd) {
   if (network.rank < 0 || step < network.step) return;
   odd->gpu_ns += kLateMs * kMs;
   const bool is_sending = network.is("all") || (network.is("link") && own == network.rank);
-  if (is_sending) {
-    odd->network_wait_us = 5 * kLateUs;
-  } else {
-    odd->gpu_wait_us = kLateUs;
-  }
+  (is_sending ? odd->network_wait_us : odd->gpu_wait_us) = 5 * kLateUs;
 }
 
 }  // namespace
