@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/spool/nccl_levels.h"
 #include "writers/waits/store_state.h"
 
 namespace aon::writers::nccl {
@@ -11,10 +12,29 @@ namespace {
 constexpr size_t kRowsBytes = size_t{2} << 20;
 constexpr size_t kGroupBytes = size_t{1} << 20;  ///< each of two
 
+/// Whether the agent, which tells where each process stands, never saw it at level step.
+bool was_lower(const spool::Process& process) {
+  bool is_told = false;
+  for (const BudgetDefinition& change : process.budget_changes) {
+    if (spool::is_nccl_answer(change)) {
+      const NcclAnswer answer = NcclAnswer::of(change.old_mode);
+      if (std::max(answer.before, answer.level) >= NcclLevel::kStep) return false;
+      is_told = true;
+    } else if (spool::is_nccl_level_change(change)) {
+      const NcclLevel before = spool::nccl_level_in(change, change.old_mode);
+      if (std::max(before, spool::nccl_level_in(change, change.new_mode)) >= NcclLevel::kStep)
+        return false;
+    }
+  }
+  return is_told;
+}
+
 }  // namespace
 
+/// The region is defined from level gpu on.
 bool may_have_steps(const Group& group) {
-  return group.process != nullptr && group.process->regions.count(kNcclStepSite) != 0;
+  return group.process != nullptr && group.process->regions.count(kNcclStepSite) != 0 &&
+         !was_lower(*group.process);
 }
 
 bool may_have_steps(const Model& model) {

@@ -1,5 +1,7 @@
 // Whose sends hold up operations that nobody is late to, and of whom that is not said.
 
+#include <aon/nccl_level.h>
+
 #include "tests/unit/nccl/lateness_case.h"
 
 namespace aon::writers::nccl {
@@ -155,6 +157,26 @@ TEST_F(NcclNetworkLate, is_not_told_of_operations_that_take_less_than_twice_the_
   usual(5);
   operation({.excess_ns = kUsualNs * 9 / 10, .sends = {{2, {.network_ns = kSlowNs}}}});
   expect_nobody();
+}
+
+TEST_F(NcclNetworkLate, costs_nothing_where_the_level_was_lower) {
+  const auto stands = [](NcclLevel level) {
+    const NcclAnswer answer{level, level, NcclLevel::kOff, NcclLimit::kNone};
+    return BudgetDefinition{0, kNcclAskedSite, answer.word(), 0, 0};
+  };
+  usual(3);
+  EXPECT_TRUE(may_have_steps(model_));  // nobody has told of any
+  for (spool::Process& process : processes_)
+    process.budget_changes.push_back(stands(NcclLevel::kGpu));
+  EXPECT_FALSE(may_have_steps(model_));
+  processes_[1].budget_changes.push_back({0, kNcclProxySite, nccl_mode_of(NcclLevel::kGpu, false),
+                                          nccl_mode_of(NcclLevel::kStep, false), 0});
+  EXPECT_TRUE(may_have_steps(model_));
+  processes_[1].budget_changes = {stands(NcclLevel::kNet)};
+  EXPECT_FALSE(may_have_steps(model_));
+  processes_[2].budget_changes = {stands(NcclLevel::kStep)};
+  EXPECT_TRUE(may_have_steps(model_));
+  EXPECT_FALSE(may_have_steps(model_.groups[1]));
 }
 
 TEST_F(NcclNetworkLate, is_told_where_all_operations_with_steps_were_slow) {
