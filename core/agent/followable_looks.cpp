@@ -8,33 +8,34 @@
 
 namespace aon::agent {
 
-void FollowableLooks::run(Shared* shared, const std::vector<Question>& questions,
-                          const Look& look) {
-  for (const Question& question : questions) {
-    Answer answer{question.number, question.image, look(question.pid)};
+void FollowableLooks::run(Shared* shared) {
+  MutexLock lock(&shared->m);
+  while (!shared->tasks.empty()) {
+    const Task task = std::move(shared->tasks.front());
+    shared->tasks.pop_front();
+    lock.unlock();
+    const Question& question = task.question;
+    Answer answer{question.number, question.image, task.look(question.pid)};
     if (image_of(question.pid) != question.image) answer = {question.number, 0, {}};
-    const MutexLock lock(&shared->m);
+    lock.lock();
     shared->answers.push_back(std::move(answer));
-    if (&question == &questions.back()) --shared->thread_count;
   }
+  --shared->thread_count;
 }
 
-void FollowableLooks::ask(std::vector<Question> questions, const Look& look) {
+void FollowableLooks::ask(const std::vector<Question>& questions, const Look& look) {
   const MutexLock lock(&shared_->m);
   if (shared_->thread_count >= kMostLookThreads) return;
-  std::erase_if(questions, [this](const Question& question) AON_REQUIRES(shared_->m) {
-    return shared_->asked.count(question.number) != 0;
-  });
-  if (questions.empty()) return;
-  try {
-    std::thread([shared = shared_, questions, look] {
-      run(shared.get(), questions, look);
-    }).detach();
-  } catch (const std::system_error&) {
-    return;  // ulimit -u, which the ranks fill
+  for (const Question& question : questions) {
+    if (shared_->asked.insert(question.number).second) shared_->tasks.push_back({question, look});
   }
-  ++shared_->thread_count;
-  for (const Question& question : questions) shared_->asked.insert(question.number);
+  if (shared_->tasks.empty()) return;
+  try {
+    std::thread([shared = shared_] { run(shared.get()); }).detach();
+    ++shared_->thread_count;
+  } catch (const std::system_error&) {
+    // ulimit -u, which the ranks fill: they wait for the next thread
+  }
 }
 
 std::vector<FollowableLooks::Answer> FollowableLooks::take() {

@@ -3,6 +3,8 @@
 ///
 ///     ask(questions) ---> a thread that ends with the last of them ---> take(), later
 ///
+/// Ranks that compute are due together: those asked with one that hangs are left to the thread of
+/// the next ask().
 /// Thread: the drain thread, which waits for none of them.   Cost: a thread where some are due.
 /// Errors: where none can be made, or kMostLookThreads hang, there is no answer: ask again.
 #pragma once
@@ -11,6 +13,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <set>
@@ -36,17 +39,22 @@ class FollowableLooks {
   using Look = std::function<std::string(pid_t)>;
 
   /// Those of which there is no answer yet are not asked again.
-  void ask(std::vector<Question> questions, const Look& look);
+  void ask(const std::vector<Question>& questions, const Look& look);
   std::vector<Answer> take();
 
  private:
+  struct Task {
+    Question question;
+    Look look;
+  };
   struct Shared {
     Mutex m;
+    std::deque<Task> tasks AON_GUARDED_BY(m);    ///< not begun yet
     std::set<uint32_t> asked AON_GUARDED_BY(m);  ///< no answer yet
     std::vector<Answer> answers AON_GUARDED_BY(m);
     size_t thread_count AON_GUARDED_BY(m) = 0;
   };
-  static void run(Shared* shared, const std::vector<Question>& questions, const Look& look);
+  static void run(Shared* shared);
 
   /// Of threads that may hang longer than this lives, too.
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();

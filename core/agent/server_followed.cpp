@@ -86,7 +86,7 @@ void Server::look_at_busy(uint64_t now_ns) {
     if (image != 0 && !busy_.is_refused(number, image)) questions.push_back({number, pid, image});
   }
   if (questions.empty()) return;
-  looks_.ask(std::move(questions), [programs = left_alone_, socket = socket_](pid_t pid) {
+  looks_.ask(questions, [programs = left_alone_, socket = socket_](pid_t pid) {
     return followable_program(pid, programs, socket);
   });
 }

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <future>
 #include <memory>
+#include <set>
 
 #include "core/agent/followable.h"
 
@@ -69,6 +71,26 @@ TEST_F(Looks, that_hang_are_not_waited_for_and_hold_up_no_others) {
   EXPECT_EQ(answers.size(), kMostLookThreads);
   for (const Answer& answer : answers) EXPECT_EQ(answer.program, "/bin/late");
   EXPECT_TRUE(looks_.take().empty());
+}
+
+/// Ranks that compute are due together.
+TEST_F(Looks, that_hang_leave_those_that_were_asked_with_them_to_others) {
+  std::promise<void> end;
+  const auto is_first = std::make_shared<std::atomic<bool>>(true);
+  const auto hang_once = [is_first, ended = end.get_future().share()](pid_t) {
+    if (is_first->exchange(false)) ended.wait();
+    return std::string("/bin/one");
+  };
+  looks_.ask({about(0), about(1), about(2)}, hang_once);
+  for (int i = 0; i < 1000 && is_first->load(); ++i) ::usleep(10'000);
+  looks_.ask({about(1)}, find);  // due again
+  std::set<uint32_t> numbers;
+  for (const Answer& answer : wait_for(2)) numbers.insert(answer.number);
+  EXPECT_EQ(numbers, (std::set<uint32_t>{1, 2}));
+  end.set_value();
+  const std::vector<Answer> last = wait_for(1);
+  ASSERT_EQ(last.size(), 1u);
+  EXPECT_EQ(last[0].number, 0u);
 }
 
 TEST_F(Looks, that_hang_may_outlive_who_asked) {
