@@ -42,11 +42,26 @@ bool has_seen_end(const Group& group) {
          process->exit->signal != 0;
 }
 
+/// Whether who has the rank that the launcher gave to `group`, which was only followed, may have been
+/// started by it. Otherwise it was a rank itself, of another program of the launch.
+bool may_be_above_its_rank(const Model& model, const Group& group) {
+  const ProcessStartDefinition& start = group.process->start;
+  if (start.rank < 0) return true;
+  const auto rank = static_cast<size_t>(start.rank);
+  if (rank >= model.groups.size() || !model.groups[rank].rank) return true;
+  const Group& holder = model.groups[rank];
+  if (profile::is_silent(holder)) return false;
+  const ProcessStartDefinition& its = holder.process->start;
+  return model.job->nodes[holder.node].host == model.job->nodes[group.node].host &&
+         its.start_time_ticks >= start.start_time_ticks &&
+         its.attach_ticks <= group.process->exit->end_ticks;
+}
+
 /// A shell or driver that was followed above the ranks and then killed: nothing of the job is
 /// missing for it, as where it had used too little CPU time to be followed.
-bool is_killed_beside_ranks(const Group& group) {
+bool is_killed_beside_ranks(const Model& model, const Group& group) {
   return !group.rank && profile::is_silent(group) && has_seen_end(group) &&
-         group.process->exit->signal != 0;
+         group.process->exit->signal != 0 && may_be_above_its_rank(model, group);
 }
 
 /// The incomplete ranks and processes of a job, and a sentence about the first of them.
@@ -63,7 +78,7 @@ class Incomplete {
       const bool is_own =
           group.rank || group.process == nullptr || group.process->start.fallback != 0;
       if (!is_own && with_file.count(ledger::identity_of(*facts.model, group)) != 0) continue;
-      if (has_ranks && is_killed_beside_ranks(group)) continue;
+      if (has_ranks && is_killed_beside_ranks(*facts.model, group)) continue;
       const std::string reason = why_incomplete(group);
       if (!reason.empty()) add(*facts.model, group, reason);
       unseen_end_count += has_seen_end(group) ? 0 : 1;

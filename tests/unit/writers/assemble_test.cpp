@@ -47,7 +47,7 @@ TEST(Assemble, ranks_come_first_and_others_after_all_of_them) {
 }
 
 /// A shell or wrapper that the agent followed before it had started the program.
-void add_followed(NodeSpool* node, uint32_t process, int32_t rank) {
+void add_followed(NodeSpool* node, uint32_t process, int32_t rank, int32_t signal = 0) {
   ProcessStartDefinition start{};
   start.process = process;
   start.pid = static_cast<int32_t>(1000 + process);
@@ -58,7 +58,7 @@ void add_followed(NodeSpool* node, uint32_t process, int32_t rank) {
   ProviderDefinition off{};
   off.state = ProviderState::kOff;
   node->define(process, DefinitionType::kProvider, off, {"mpi", "no call", ""});
-  node->add_exit(process, 80'000, 0, 0);
+  node->add_exit(process, 80'000, signal == 0 ? 0 : -1, signal);
 }
 
 TEST(Assemble, rank_is_who_recorded_and_not_who_was_followed_before_it) {
@@ -96,6 +96,38 @@ TEST(Assemble, a_wrapper_beside_the_ranks_takes_nothing_from_their_communication
   node.finish();
   ASSERT_TRUE(assemble(job.path()).has_value());
   EXPECT_TRUE(read_ledger(job.path())["assembly"]["communication_complete"]);
+}
+
+/// Under one aon-run: a program that is only followed, and one that records, with ranks of one
+/// number. Whoever ended before the other began did not start it.
+TEST(Assemble, a_shell_that_is_killed_above_its_rank_takes_nothing_from_the_job_but_a_rank_does) {
+  const auto incomplete = [](uint64_t rank_attach_ticks) {
+    TemporaryFolder job;
+    NodeSpool node(job.path(), "n1");
+    add_followed(&node, 0, 0, 9);
+    node.attach_ticks = rank_attach_ticks;
+    node.add_process(1, 0, 1, kRegions);
+    node.add_records(1, 1, spans(1, rank_attach_ticks));
+    node.add_exit(1, 180'000, 0, 0);
+    node.finish();
+    EXPECT_TRUE(assemble(job.path()).has_value());
+    return read_ledger(job.path())["job"]["incomplete_processes"].size();
+  };
+  EXPECT_EQ(incomplete(50), 0u);
+  EXPECT_EQ(incomplete(90'000), 1u);
+}
+
+TEST(Assemble, a_rank_that_was_followed_and_killed_is_missing_beside_others_that_were) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  add_followed(&node, 0, 0);
+  add_followed(&node, 1, 1);
+  add_followed(&node, 2, 1, 9);  // of another program of the launch
+  node.finish();
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  const json ledger = read_ledger(job.path());
+  EXPECT_FALSE(ledger["job"]["complete"]);
+  EXPECT_EQ(ledger["job"]["incomplete_processes"][0]["pid"], 1002);
 }
 
 TEST(Assemble, ledger_law_holds_with_every_kind_of_loss) {
