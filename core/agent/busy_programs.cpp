@@ -13,9 +13,9 @@ void BusyPrograms::refuse(uint32_t number, uint64_t image) {
   if (found != programs_.end()) found->second.refused_image = image;
 }
 
-bool BusyPrograms::is_refused(uint32_t number, uint64_t image) const {
+uint64_t BusyPrograms::refused_image(uint32_t number) const {
   const auto found = programs_.find(number);
-  return found != programs_.end() && image != 0 && found->second.refused_image == image;
+  return found != programs_.end() ? found->second.refused_image : 0;
 }
 
 std::vector<uint32_t> BusyPrograms::forget_pid(pid_t pid) {

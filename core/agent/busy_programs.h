@@ -39,7 +39,7 @@ class BusyPrograms {
   void put_off(uint32_t number);
   /// `image`: of followable.h.
   void refuse(uint32_t number, uint64_t image);
-  bool is_refused(uint32_t number, uint64_t image) const;
+  uint64_t refused_image(uint32_t number) const;  ///< 0: none
   bool has(uint32_t number) const { return programs_.count(number) != 0; }
   void forget(uint32_t number) { programs_.erase(number); }
   /// aon-run may stand before aon-run: several have one pid. Returns their numbers.

@@ -22,7 +22,7 @@ enum class Following {
 Following following_of(const Options& options);
 
 /// Tells what `pid` runs now from what it runs after an exec(); 0 where it does not show itself.
-/// Cost: 20 us, and no lock of its memory.
+/// Cost: 20 us, and no lock of its memory. May wait for an exec() of it.
 uint64_t image_of(pid_t pid);
 
 /// Path of the program that `pid` runs; empty where it is not to be followed: it is one of

@@ -15,8 +15,11 @@ void FollowableLooks::run(Shared* shared) {
     shared->tasks.pop_front();
     lock.unlock();
     const Question& question = task.question;
-    Answer answer{question.number, question.image, task.look(question.pid)};
-    if (image_of(question.pid) != question.image) answer = {question.number, 0, {}};
+    Answer answer{question.number, image_of(question.pid), {}};
+    if (answer.image != 0 && answer.image != question.refused_image) {
+      answer.program = task.look(question.pid);
+      if (image_of(question.pid) != answer.image) answer = {question.number, 0, {}};
+    }
     lock.lock();
     shared->answers.push_back(std::move(answer));
   }

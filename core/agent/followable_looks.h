@@ -1,5 +1,6 @@
 /// Looks at programs that are due (busy_programs.h) beside the drain thread: the environment of one
-/// is read under a lock of its memory, which a system call of its own may hold for long.
+/// is read under a lock of its memory, which a system call of its own may hold for long, its image
+/// under one of its exec() (old kernels: as long as that takes).
 ///
 ///     ask(questions) ---> a thread that ends with the last of them ---> take(), later
 ///
@@ -29,11 +30,11 @@ class FollowableLooks {
   struct Question {
     uint32_t number;  ///< of the program in the state
     pid_t pid;
-    uint64_t image;  ///< image_of() that it is about
+    uint64_t refused_image;  ///< image_of() that is not to be looked at again; 0: none
   };
   struct Answer {
     uint32_t number;
-    uint64_t image;       ///< 0: it has become another program meanwhile
+    uint64_t image;       ///< 0: it shows none, or has become another program meanwhile
     std::string program;  ///< as followable_program() has it
   };
   using Look = std::function<std::string(pid_t)>;

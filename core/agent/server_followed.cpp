@@ -81,9 +81,7 @@ void Server::look_at_busy(uint64_t now_ns) {
   for (const uint32_t number : due) {
     busy_.put_off(number);
     const pid_t pid = state_->header().registered[number].pid;
-    if (forebears.count(pid) != 0) continue;
-    const uint64_t image = image_of(pid);
-    if (image != 0 && !busy_.is_refused(number, image)) questions.push_back({number, pid, image});
+    if (forebears.count(pid) == 0) questions.push_back({number, pid, busy_.refused_image(number)});
   }
   if (questions.empty()) return;
   looks_.ask(questions, [programs = left_alone_, socket = socket_](pid_t pid) {
@@ -93,20 +91,21 @@ void Server::look_at_busy(uint64_t now_ns) {
 
 /// Those that were looked at, but for who has spoken or ended meanwhile, or started others.
 void Server::follow_busy() {
-  const std::vector<FollowableLooks::Answer> answers = looks_.take();
+  std::vector<FollowableLooks::Answer> answers = looks_.take();
+  std::erase_if(answers, [this](const FollowableLooks::Answer& answer) {
+    if (answer.program.empty()) busy_.refuse(answer.number, answer.image);
+    return answer.program.empty();
+  });
   if (answers.empty()) return;
   const std::set<pid_t> forebears = find_forebears();
   for (const FollowableLooks::Answer& answer : answers) {
     if (!busy_.has(answer.number)) continue;
     const RegisteredPid& registered = state_->header().registered[answer.number];
-    if (answer.program.empty()) {
-      busy_.refuse(answer.number, answer.image);
-    } else if (forebears.count(registered.pid) == 0) {
-      static_cast<void>(busy_.forget_pid(registered.pid));
-      char path[ProgramCell::kPathBytes] = {};
-      answer.program.copy(path, sizeof(path) - 1);
-      follow(registered, path);
-    }
+    if (forebears.count(registered.pid) != 0) continue;
+    static_cast<void>(busy_.forget_pid(registered.pid));
+    char path[ProgramCell::kPathBytes] = {};
+    answer.program.copy(path, sizeof(path) - 1);
+    follow(registered, path);
   }
 }
 

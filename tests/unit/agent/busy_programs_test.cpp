@@ -49,18 +49,19 @@ TEST_F(Busy, who_is_put_off_has_to_use_as_much_again) {
 
 TEST_F(Busy, who_is_refused_stays_so_until_it_becomes_another_program_or_ends) {
   programs_.add(7, 1);
-  EXPECT_FALSE(programs_.is_refused(7, 33));
+  EXPECT_EQ(programs_.refused_image(7), 0u);
   programs_.refuse(7, 33);
   programs_.put_off(7);
-  EXPECT_TRUE(programs_.is_refused(7, 33));
-  EXPECT_FALSE(programs_.is_refused(7, 34));
-  EXPECT_FALSE(programs_.is_refused(7, 0)) << "nobody knows";
+  EXPECT_EQ(programs_.refused_image(7), 33u);
+  programs_.refuse(7, 0);
+  EXPECT_EQ(programs_.refused_image(7), 0u) << "nobody knows";
+  programs_.refuse(7, 33);
   programs_.forget(7);
   EXPECT_FALSE(programs_.has(7));
   programs_.refuse(7, 33);
   EXPECT_FALSE(programs_.has(7)) << "an answer that came too late";
   programs_.add(7, 2);
-  EXPECT_FALSE(programs_.is_refused(7, 33)) << "another process";
+  EXPECT_EQ(programs_.refused_image(7), 0u) << "another process";
 }
 
 TEST_F(Busy, who_spoke_or_ended_is_looked_at_no_more) {

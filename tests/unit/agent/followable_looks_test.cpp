@@ -1,6 +1,8 @@
 #include "core/agent/followable_looks.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -18,7 +20,7 @@ using Answer = FollowableLooks::Answer;
 class Looks : public testing::Test {
  protected:
   /// Of this process, whose image there is.
-  FollowableLooks::Question about(uint32_t number) const { return {number, ::getpid(), image_}; }
+  static FollowableLooks::Question about(uint32_t number) { return {number, ::getpid(), 0}; }
   std::vector<Answer> wait_for(size_t count) {
     std::vector<Answer> answers;
     for (int i = 0; i < 1000 && answers.size() < count; ++i) {
@@ -43,9 +45,38 @@ TEST_F(Looks, have_an_answer_to_each_question) {
   EXPECT_EQ(answers[1].image, image_);
 }
 
+TEST_F(Looks, leave_alone_what_was_refused_until_it_is_another_program) {
+  looks_.ask({{3, ::getpid(), image_}, {4, ::getpid(), image_ + 1}, {5, 0, 0}}, find);
+  const std::vector<Answer> answers = wait_for(3);
+  ASSERT_EQ(answers.size(), 3u);
+  EXPECT_EQ(answers[0].image, image_);
+  EXPECT_EQ(answers[0].program, "");
+  EXPECT_EQ(answers[1].image, image_);
+  EXPECT_EQ(answers[1].program, "/bin/one");
+  EXPECT_EQ(answers[2].image, 0u) << "there is no such process";
+  EXPECT_EQ(answers[2].program, "");
+}
+
 TEST_F(Looks, tell_nothing_of_what_has_become_another_program) {
-  looks_.ask({{3, ::getpid(), image_ + 1}}, find);
+  int word[2];
+  ASSERT_EQ(::pipe(word), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    char byte = 0;
+    if (::read(word[0], &byte, 1) == 1) ::execl("/bin/sleep", "sleep", "60", nullptr);
+    ::_exit(1);
+  }
+  const auto become_another = [child, fd = word[1]](pid_t) {
+    const uint64_t before = image_of(child);
+    if (::write(fd, "w", 1) != 1) return std::string("/bin/no");
+    for (int i = 0; i < 1000 && image_of(child) == before; ++i) ::usleep(10'000);
+    return std::string("/bin/one");
+  };
+  looks_.ask({{3, child, 0}}, become_another);
   const std::vector<Answer> answers = wait_for(1);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  for (const int fd : word) ::close(fd);
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_EQ(answers[0].image, 0u);
   EXPECT_EQ(answers[0].program, "");
