@@ -411,7 +411,7 @@ Status Assembly::pass_alone(const fs::path& staging, Passed* passed) {
   if (!status) return status;
   passed->outcome = pass.outcome();
   passed->tallies = pass.tallies();
-  passed->left_out_device_count = pass.left_out_device_count();
+  passed->left_out = pass.left_out_spans();
   return {};
 }
 
@@ -420,11 +420,7 @@ Status Assembly::convert(const fs::path& staging) {
   Status status = pass_in_shares(staging, &passed);
   if (!status) return status;
   add_warnings(passed.remarks);
-  if (passed.left_out_device_count != 0) {
-    report_.warnings.push_back(std::to_string(passed.left_out_device_count) +
-                               " pieces of work of devices, the oldest, are left out: sorting them "
-                               "would not fit below --disk; they are in the spool");
-  }
+  add_warnings(left_out_lines(passed.left_out));
   status = collect_failures(staging, passed.writers, passed.collectors.lacks, &report_);
   if (!status) return status;
   report_.outcome = passed.outcome;

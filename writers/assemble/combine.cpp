@@ -172,7 +172,7 @@ class Combiner {
       });
       if (status) status = check_writers(result, plan_.names[results_.size()]);
       if (!status) return status;
-      passed_->left_out_device_count += result.left_out_device_count;
+      passed_->left_out.add(result.left_out);
       waits_.rows.insert(waits_.rows.end(), result.wait_rows.begin(), result.wait_rows.end());
       results_.push_back(std::move(result));
     }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "writers/assemble/shares.h"
+#include "writers/assemble/span_window.h"
 
 namespace aon::writers {
 
@@ -19,7 +20,7 @@ struct Passed {
   Collectors collectors;                ///< of these
   Outcome outcome;
   std::vector<LocationTally> tallies;  ///< in order of Model::locations
-  uint64_t left_out_device_count = 0;
+  LeftOutSpans left_out;
   uint32_t share_count = 1;
   uint32_t replaced_count = 0;  ///< shares that a child did in the stead of another node
   std::vector<std::string> remarks;

@@ -3,12 +3,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "writers/assemble/span_window.h"
+
 namespace aon::writers {
 namespace {
 
-/// Ticks of a spool are not trusted: a span may pretend to end before it began.
 uint64_t end_ticks_of(const DeviceSpan& span) {
-  return span.start_ticks + std::min(span.duration_ticks, UINT64_MAX - span.start_ticks);
+  return writers::end_ticks_of(span.start_ticks, span.duration_ticks);
+}
+
+/// Not what the host did.
+bool is_work(DeviceOperation operation) {
+  return operation == DeviceOperation::kKernel || operation == DeviceOperation::kCopy ||
+         operation == DeviceOperation::kSet || operation == DeviceOperation::kGraph;
 }
 
 class DeviceTimeline final : public StreamEvents {
@@ -74,33 +81,39 @@ uint64_t DeviceSpans::restart() {
   reader_.reset();
   store_.reset();
   is_dropped_ = false;
-  stored_count_ = 0;
-  first_ticks_ = gap_first_ticks_ = UINT64_MAX;
-  last_ticks_ = gap_last_ticks_ = gap_count_ = 0;
+  gap_first_ticks_ = UINT64_MAX;
+  window_ticks_ = gap_last_ticks_ = gap_count_ = 0;
   const uint64_t left_count = std::exchange(added_count_, 0) - std::exchange(replayed_count_, 0);
   return left_count;
 }
 
-/// All that is stored.
-void DeviceSpans::leave_out() {
-  added_count_ -= stored_count_;
-  left_out_count_ += stored_count_;
-  gap_count_ += std::exchange(stored_count_, 0);
-  gap_first_ticks_ = std::min(gap_first_ticks_, std::exchange(first_ticks_, UINT64_MAX));
-  gap_last_ticks_ = std::max(gap_last_ticks_, std::exchange(last_ticks_, 0));
-  store_.reset();
+void DeviceSpans::leave_out(const DeviceSpan& span) {
+  if (!is_work(span.operation)) {
+    ++left_out_host_count_;
+    return;
+  }
+  ++left_out_work_count_;
+  ++gap_count_;
+  gap_first_ticks_ = std::min(gap_first_ticks_, span.start_ticks);
+  gap_last_ticks_ = std::max(gap_last_ticks_, end_ticks_of(span));
+}
+
+uint64_t DeviceSpans::most_count() const {
+  return most_sorted(sizeof(DeviceSpan), max_file_bytes_, memory_bytes_);
 }
 
 Status DeviceSpans::put(const DeviceSpan& span) {
+  if (!is_dropped_) {
+    if (!store_) store_.emplace(folder_, memory_bytes_);
+    const bool has_room =
+        store_->next_file_bytes() <= std::max(store_->file_bytes(), max_file_bytes_);
+    if (end_ticks_of(span) < window_ticks_ || !has_room) {
+      leave_out(span);
+      return {};
+    }
+  }
   ++added_count_;
-  if (is_dropped_) return {};
-  if (store_ && store_->next_file_bytes() > std::max(store_->file_bytes(), max_file_bytes_))
-    leave_out();
-  if (!store_) store_.emplace(folder_, memory_bytes_);
-  ++stored_count_;
-  first_ticks_ = std::min(first_ticks_, span.start_ticks);
-  last_ticks_ = std::max(last_ticks_, end_ticks_of(span));
-  return store_->add(span);
+  return is_dropped_ ? Status() : store_->add(span);
 }
 
 Status DeviceSpans::add(const Record& record) {

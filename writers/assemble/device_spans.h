@@ -54,16 +54,23 @@ class DeviceSpans {
   static constexpr size_t kMemoryBytes = 8u << 20;
   static constexpr size_t kSpanBytes = sizeof(DeviceSpan);
 
-  /// When the temporary file would pass `max_file_bytes`, what came first is left out and counted;
-  /// each stream of the process then begins with a kDeviceGap.
+  /// The temporary file has at most `max_file_bytes`: what would take it beyond is left out and
+  /// counted, as is what lies before the window.
   explicit DeviceSpans(std::filesystem::path folder, uint64_t max_file_bytes = UINT64_MAX,
                        size_t memory_bytes = kMemoryBytes)
       : folder_(std::move(folder)), max_file_bytes_(max_file_bytes), memory_bytes_(memory_bytes) {}
 
   /// Forgets all; returns how many were in no stream that was replayed, without those left out.
   uint64_t restart();
-  /// Of all processes.
-  uint64_t left_out_count() const { return left_out_count_; }
+  /// How many of a process there is room for, calls of CUDA, waits and overhead included.
+  uint64_t most_count() const;
+  /// What ends before `first_ticks` is left out (SpanWindow); each stream of the process begins with
+  /// a kDeviceGap if there was work among that. Until restart().
+  void begin_window(uint64_t first_ticks) { window_ticks_ = first_ticks; }
+  /// Kernels, copies, sets and graphs, of all processes.
+  uint64_t left_out_work_count() const { return left_out_work_count_; }
+  /// What the host did: calls, waits, overhead.
+  uint64_t left_out_host_count() const { return left_out_host_count_; }
 
   Status add(const Record& record);
   /// Forgets all of the process, for its store has failed; they count as not replayed.
@@ -78,7 +85,7 @@ class DeviceSpans {
   using Store = SortedStore<DeviceSpan>;
 
   Status put(const DeviceSpan& span);
-  void leave_out();
+  void leave_out(const DeviceSpan& span);
   Status put_gap(const clock::ClockMap& clock, uint32_t stream, Outcome* outcome, const Sink& sink);
   Result<const DeviceSpan*> next();
 
@@ -90,12 +97,10 @@ class DeviceSpans {
   const DeviceSpan* front_ = nullptr;  ///< of the reader, not yet replayed
   bool is_dropped_ = false;
   uint64_t added_count_ = 0;  ///< without those left out
-  uint64_t stored_count_ = 0;
-  uint64_t left_out_count_ = 0;
-  // Of the process: what is stored, and what was.
-  uint64_t first_ticks_ = UINT64_MAX;
-  uint64_t last_ticks_ = 0;
-  uint64_t gap_count_ = 0;
+  uint64_t left_out_work_count_ = 0;
+  uint64_t left_out_host_count_ = 0;
+  uint64_t window_ticks_ = 0;  ///< of the process, as all below
+  uint64_t gap_count_ = 0;     ///< work that was left out
   uint64_t gap_first_ticks_ = UINT64_MAX;
   uint64_t gap_last_ticks_ = 0;
   uint64_t replayed_count_ = 0;

@@ -73,14 +73,14 @@ void EventPass::begin_group(const Group& group) {
 }
 
 /// Work of devices waits for its streams, which come behind the threads of the process.
-/// Where its temporary file has no room, the process's work of devices is left out and counted.
+/// Where its temporary file cannot be written, the process's work of devices is left out and
+/// counted.
 void EventPass::keep_device_spans(const Group& group, std::span<const Record> records) {
   if (!has_devices_) return;
   for (const Record& record : records) {
     if (record.head.kind == RecordKind::kDeviceSpan) {
       if (!device_spans_.add(record)) device_spans_.drop();
-    } else if (is_nccl_operation(record.head) && group.process != nullptr &&
-               group.process->device_streams.count(record.head.a32) != 0) {
+    } else if (group.process != nullptr && is_on_nccl_timeline(*group.process, record)) {
       if (!nccl_spans_.add(record)) nccl_spans_.drop();
     }
   }
@@ -161,13 +161,23 @@ Status EventPass::use_index(uint32_t node, uint32_t process, const spool::Proces
   index_ = std::make_unique<spool::ProcessIndex>(std::move(index).value());
   index_node_ = node;
   nccl_overwritten_.clear();
-  return told == nullptr ? Status() : nccl_overwritten_.find(*index_, *told, beat_);
+  span_window_ = SpanWindow();
+  if (told == nullptr) return {};
+  if (has_devices_ && !told->device_streams.empty()) {
+    const SpanRoom room{device_spans_.most_count(), nccl_spans_.most_count()};
+    const Result<SpanWindow> window = find_span_window(*index_, *told, room, beat_);
+    if (!window) return window.error();
+    span_window_ = *window;
+  }
+  return nccl_overwritten_.find(*index_, *told, beat_);
 }
 
 Status EventPass::read_stream(const Location& location, const spool::Process* process,
                               EventOrder* order, LocationTally* tally) {
   Status status = use_index(parts_.model.groups[location.group].node, location.process, process);
   if (!status) return status;
+  device_spans_.begin_window(span_window_.device_ticks);
+  nccl_spans_.begin_window(span_window_.nccl_ticks);
   spool::StreamReader reader(*index_, process, location.slot);
   const bool is_series = location.type == LocationType::kMetric;
   SampleSorter sorter;

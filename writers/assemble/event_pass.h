@@ -17,6 +17,7 @@
 #include "writers/assemble/model.h"
 #include "writers/assemble/nccl_overwritten.h"
 #include "writers/assemble/nccl_spans.h"
+#include "writers/assemble/span_window.h"
 #include "writers/ledger/tally.h"
 #include "writers/writer.h"
 
@@ -55,9 +56,9 @@ class EventPass {
 
   const Outcome& outcome() const { return outcome_; }
   const std::vector<LocationTally>& tallies() const { return tallies_; }
-  /// Work of devices for which there was no room to sort it.
-  uint64_t left_out_device_count() const {
-    return device_spans_.left_out_count() + nccl_spans_.left_out_count();
+  LeftOutSpans left_out_spans() const {
+    return {device_spans_.left_out_work_count(), device_spans_.left_out_host_count(),
+            nccl_spans_.left_out_count()};
   }
 
  private:
@@ -87,6 +88,7 @@ class EventPass {
   DeviceSpans device_spans_;          ///< the same
   NcclSpans nccl_spans_;              ///< the same
   NcclOverwritten nccl_overwritten_;  ///< of the process of index_
+  SpanWindow span_window_;            ///< the same
   uint32_t request_group_ = 0xffffffffu;
 };
 

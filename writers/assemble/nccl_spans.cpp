@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "writers/assemble/nccl_record.h"
+#include "writers/assemble/span_window.h"
 
 namespace aon::writers {
 namespace {
@@ -27,9 +28,7 @@ class NcclTimeline final : public StreamEvents {
 
   /// `is_alone`: it lies in nothing.
   Status add(const NcclSpan& span, bool is_alone) {
-    // Ticks of a spool are not trusted: a span may pretend to end before it began.
-    const uint64_t end_ticks =
-        span.start_ticks + std::min(span.duration_ticks, UINT64_MAX - span.start_ticks);
+    const uint64_t end_ticks = end_ticks_of(span.start_ticks, span.duration_ticks);
     Open open;
     open.operation = operation_of(span);
     const uint64_t start_ns = clock_.to_ns(span.start_ticks);
@@ -114,8 +113,13 @@ uint64_t NcclSpans::restart() {
   stored_count_ = 0;  // of a communicator without a timeline
   drop();
   is_dropped_ = false;
+  window_ticks_ = 0;
   timed_.clear();
   return std::exchange(uncounted_count_, 0);
+}
+
+uint64_t NcclSpans::most_count() const {
+  return most_sorted(sizeof(NcclSpan), max_file_bytes_, memory_bytes_);
 }
 
 void NcclSpans::drop() {
@@ -136,17 +140,15 @@ Status NcclSpans::add(const Record& record) {
     ++uncounted_count_;
     return {};
   }
-  if (is_dropped_) {
+  if (!is_dropped_ && !store_) store_.emplace(folder_, memory_bytes_);
+  const bool has_room =
+      store_ && store_->next_file_bytes() <= std::max(store_->file_bytes(), max_file_bytes_);
+  if (!has_room || span_end_ticks(record) < window_ticks_) {
     ++left_out_count_;
     return {};
   }
   const bool is_timed = (flags & kNcclGpuTimed) != 0;
   if (is_timed) timed_.insert(head.a32);
-  if (store_ && store_->next_file_bytes() > std::max(store_->file_bytes(), max_file_bytes_)) {
-    left_out_count_ += std::exchange(stored_count_, 0);
-    store_.reset();
-  }
-  if (!store_) store_.emplace(folder_, memory_bytes_);
   ++stored_count_;
   return store_->add({.start_ticks = is_timed ? record.words[3] : head.start_ticks,
                       .duration_ticks = is_timed ? record.words[4] : duration_ticks(record),

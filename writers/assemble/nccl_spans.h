@@ -9,7 +9,8 @@
 /// push none: where there is no room, in no time at all. Transfers of one kernel run side by side
 /// and may lie in each other; a collective lies in nothing.
 /// Owner: EventPass.   Thread: one.   Cost: a sort; memory at most kMemoryBytes, then a temporary
-/// file of at most what is allowed: what came first is left out then, and counted.
+/// file of at most what is allowed: only the newest of a process are shown then (SpanWindow), the
+/// others counted.
 #pragma once
 
 #include <aon/record.h>
@@ -56,6 +57,10 @@ class NcclSpans {
   /// Forgets all; the next process begins. Returns how many launches by graphs were not shown, for
   /// NCCL does not tell all ranks of them.
   uint64_t restart();
+  /// How many of a process there is room for.
+  uint64_t most_count() const;
+  /// What ends before `first_ticks` is left out, until restart().
+  void begin_window(uint64_t first_ticks) { window_ticks_ = first_ticks; }
   /// Takes a record that is_nccl_operation(), of a communicator that has a timeline.
   Status add(const Record& record);
   /// Leaves out all of the process that is not shown yet, for its store has failed.
@@ -81,6 +86,7 @@ class NcclSpans {
   std::optional<Store::Reader> reader_;
   const NcclSpan* front_ = nullptr;  ///< of the reader, not yet replayed
   bool is_dropped_ = false;
+  uint64_t window_ticks_ = 0;
   uint64_t stored_count_ = 0;  ///< and not replayed
   uint64_t left_out_count_ = 0;
   uint64_t uncounted_count_ = 0;

@@ -12,7 +12,7 @@ void save_result(StateOut* out, const Model& model, const ShareResult& result) {
   for (const LocationTally& tally : result.tallies) {
     save_tally(out, tally, static_cast<uint32_t>(tally.location - model.locations.data()));
   }
-  out->put(result.left_out_device_count);
+  out->put(result.left_out);
   out->put(result.failures);
 }
 
@@ -29,7 +29,7 @@ Status load_result(StateIn* in, const Model& model, ShareResult* result) {
     if (Status status = load_tally(in, model, &tally); !status) return status;
     result->tallies.push_back(tally);
   }
-  if (!in->get(&result->left_out_device_count) || !in->get(&result->failures)) return in->status();
+  if (!in->get(&result->left_out) || !in->get(&result->failures)) return in->status();
   return {};
 }
 

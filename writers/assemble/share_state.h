@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "writers/assemble/shares.h"
+#include "writers/assemble/span_window.h"
 #include "writers/share/files.h"
 
 namespace aon::writers {
@@ -18,7 +19,7 @@ struct ShareResult {
   std::vector<WaitRow> wait_rows;  ///< of its locations
   Outcome outcome;
   std::vector<LocationTally> tallies;
-  uint64_t left_out_device_count = 0;
+  LeftOutSpans left_out;
   std::vector<std::string> failures;  ///< by writer; "" none
 };
 

@@ -116,7 +116,7 @@ class ShareWorker {
     if (!status) return status;
     result.outcome = pass.outcome();
     result.tallies = pass.tallies();
-    result.left_out_device_count = pass.left_out_device_count();
+    result.left_out = pass.left_out_spans();
     for (const WriterSlot& slot : writers)
       result.failures.push_back(slot.status ? "" : slot.status.error().message);
     writers.clear();  // closes their files

@@ -155,54 +155,69 @@ TEST_F(DeviceSpansTest, needs_no_more_memory_than_it_may) {
   EXPECT_EQ(small.restart(), 0u);
 }
 
-TEST_F(DeviceSpansTest, leaves_out_what_came_first_when_its_file_would_be_too_large) {
-  constexpr uint64_t kBytes = 4096;
-  DeviceSpans small(folder_.path(), 2 * kBytes, kBytes);
-  constexpr uint64_t kCount = 1000;
-  for (uint64_t i = 0; i < kCount; ++i)
+TEST_F(DeviceSpansTest, leaves_out_and_counts_what_ends_before_its_window) {
+  DeviceSpans small(folder_.path(), 0, 4096);
+  for (uint64_t i = 0; i < 50; ++i)
     ASSERT_TRUE(small.add(span(kStream, 1, 1000 + i * 10, 1000 + i * 10 + 5)));
-  uint64_t enter_count = 0;
-  uint64_t last_ns = 0;
+  small.restart();
+  small.begin_window(1105);
+  Record call = span(kStream, 2, 100, 200);
+  call.words[0] = static_cast<uint64_t>(DeviceOperation::kOther) << 32;
+  ASSERT_TRUE(small.add(call));
+  for (uint64_t i = 0; i < 50; ++i) {
+    const uint64_t at = 1000 + (i * 7) % 50 * 10;
+    ASSERT_TRUE(small.add(span(kStream, 1, at, at + 5)));
+  }
+  std::vector<uint64_t> times;
   ASSERT_TRUE(small.replay(kStream, clock_, kRegions, &outcome_, [&](auto events) {
-    for (const Event& event : events) {
-      last_ns = event.time_ns;
-      enter_count += event.kind == EventKind::kEnter ? 1 : 0;
-    }
+    for (const Event& event : events)
+      if (event.kind == EventKind::kEnter) times.push_back(event.time_ns);
     return Status();
   }));
-  EXPECT_EQ(last_ns, 1000 + (kCount - 1) * 10 + 5);
-  EXPECT_EQ(enter_count + small.left_out_count(), kCount);
-  EXPECT_GT(small.left_out_count(), kCount / 2);
+  ASSERT_EQ(times.size(), 40u);
+  EXPECT_EQ(times.front(), 1100u);
+  EXPECT_EQ(times.back(), 1490u);
+  EXPECT_EQ(small.left_out_work_count(), 10u);
+  EXPECT_EQ(small.left_out_host_count(), 1u);
   EXPECT_EQ(small.restart(), 0u);
 }
 
-TEST_F(DeviceSpansTest, what_was_left_out_is_a_gap_before_the_rest) {
-  constexpr uint64_t kBytes = 4096;
-  DeviceSpans small(folder_.path(), 2 * kBytes, kBytes);
-  for (uint64_t i = 0; i < 1000; ++i)
+TEST_F(DeviceSpansTest, has_no_larger_file_than_it_may_whatever_comes) {
+  DeviceSpans small(folder_.path(), 0, 4096);
+  const uint64_t most = small.most_count();
+  EXPECT_EQ(most, 4096 / DeviceSpans::kSpanBytes - 1);
+  for (uint64_t i = 0; i < 2 * most; ++i)
     ASSERT_TRUE(small.add(span(kStream, 1, 1000 + i * 10, 1000 + i * 10 + 5)));
-  ASSERT_TRUE(small.add(span(kStream + 1, 1, 500, 20000)));
+  EXPECT_EQ(small.left_out_work_count(), most);
+  EXPECT_EQ(small.restart(), most);
+}
+
+TEST_F(DeviceSpansTest, what_was_left_out_is_a_gap_before_the_rest) {
+  spans_.begin_window(2005);
+  for (uint64_t i = 0; i < 1000; ++i)
+    ASSERT_TRUE(spans_.add(span(kStream, 1, 1000 + i * 10, 1000 + i * 10 + 5)));
+  ASSERT_TRUE(spans_.add(span(kStream + 1, 1, 500, 20000)));
   std::vector<Event> events;
   const auto keep = [&](std::span<const Event> some) {
     events.insert(events.end(), some.begin(), some.end());
     return Status();
   };
-  ASSERT_TRUE(small.replay(kStream, clock_, kRegions, &outcome_, keep));
+  ASSERT_TRUE(spans_.replay(kStream, clock_, kRegions, &outcome_, keep));
   ASSERT_GT(events.size(), 2u);
   EXPECT_EQ(events[0].kind, EventKind::kDeviceGap);
   EXPECT_EQ(events[0].time_ns, 1000u);
-  EXPECT_EQ(events[0].bytes, small.left_out_count());
-  EXPECT_GT(events[0].request, 1000u);
+  EXPECT_EQ(events[0].bytes, 100u);
+  EXPECT_EQ(events[0].request, 1995u);
   EXPECT_EQ(events[1].kind, EventKind::kDeviceWork);
   EXPECT_LE(events[0].time_ns + events[0].bytes_received, events[1].time_ns);
   events.clear();
-  ASSERT_TRUE(small.replay(kStream + 1, clock_, kRegions, &outcome_, keep));
+  ASSERT_TRUE(spans_.replay(kStream + 1, clock_, kRegions, &outcome_, keep));
   EXPECT_EQ(events[0].time_ns, 500u) << "not behind the stream's own work";
   EXPECT_EQ(events[0].bytes_received, 0u);
-  small.restart();
-  ASSERT_TRUE(small.add(span(kStream, 1, 100, 200)));
+  spans_.restart();
+  ASSERT_TRUE(spans_.add(span(kStream, 1, 100, 200)));
   events.clear();
-  ASSERT_TRUE(small.replay(kStream, clock_, kRegions, &outcome_, keep));
+  ASSERT_TRUE(spans_.replay(kStream, clock_, kRegions, &outcome_, keep));
   EXPECT_EQ(events[0].kind, EventKind::kDeviceWork) << "of the process before";
 }
 

@@ -143,11 +143,23 @@ TEST_F(NcclSpansTest, communicators_are_told_apart_and_wild_numbers_do_no_harm) 
   EXPECT_EQ(replay(kComm + 2), "");
 }
 
-TEST_F(NcclSpansTest, leave_out_what_came_first_when_their_file_would_be_too_large) {
-  NcclSpans small(folder_.path(), 0, 2 * sizeof(NcclSpan));
+TEST_F(NcclSpansTest, leave_out_what_ends_before_their_window) {
+  spans_.begin_window(75);
+  for (const uint64_t i : {8u, 0u, 7u, 1u, 2u, 6u})
+    ASSERT_TRUE(spans_.add(operation(kReduce, 10 * i, 10 * i + 5, 0)));
+  EXPECT_EQ(spans_.left_out_count(), 4u);
+  replay();
+  ASSERT_EQ(told_.size(), 4u);
+  EXPECT_EQ(told_[0].start_ns, 70u);
+  EXPECT_EQ(told_[2].start_ns, 80u);
+}
+
+TEST_F(NcclSpansTest, have_no_larger_file_than_they_may_whatever_comes) {
+  NcclSpans small(folder_.path(), 0, 3 * sizeof(NcclSpan));
+  EXPECT_EQ(small.most_count(), 2u);
   for (uint64_t i = 0; i < 9; ++i)
     ASSERT_TRUE(small.add(operation(kReduce, 10 * i, 10 * i + 5, 0)));
-  EXPECT_GE(small.left_out_count(), 7u);
+  EXPECT_EQ(small.left_out_count(), 7u);
 }
 
 }  // namespace
