@@ -159,24 +159,8 @@ void NcclHangFinder::note_reached(const NcclOperation& operation, Reached* reach
 }
 
 void NcclHangFinder::note_done(const NcclOperation& operation) {
-  constexpr uint32_t kDone = kNcclGpuTimed | kNcclOverwritten;
-  if ((operation.flags & kNcclInFlight) != 0 || (operation.flags & kDone) == 0) return;
-  Done& done = done_[operation.communicator];
-  done.launch_ns = std::max(done.launch_ns, operation.launch_ns);
-  done.start_ns = std::max(done.start_ns, operation.start_ns);
+  if (!ended_.add(operation)) return;
   done_ns_[group_] = std::max(done_ns_[group_], operation.end_ns);
-}
-
-/// NCCL's kernels of one communicator run one after the other: of an operation that was launched
-/// before one that has ended, only the end was not told. Before 2.28, and of what graphs launch
-/// again, no launch is told. But NCCL begins all operations of a kernel, and then tells of each
-/// one that it is enqueued: one that began later is of a later kernel.
-bool NcclHangFinder::is_over(const NcclOperation& operation) const {
-  const auto done = done_.find(operation.communicator);
-  if (done == done_.end()) return false;
-  if (operation.launch_ns != 0 && operation.launch_ns < done->second.launch_ns) return true;
-  const bool tells_enqueuing = (operation.flags & kNcclAbandoned) == 0;
-  return tells_enqueuing && operation.end_ns < done->second.start_ns;
 }
 
 /// The budget may have lowered the level since, or raised it: the newest operation tells.
@@ -217,10 +201,10 @@ void NcclHangFinder::end_group() {
   for (const nccl::InFlight::Enqueued& operation : in_flight_.take()) {
     const auto rank = rank_in(model_->groups[group_], operation.communicator);
     // Its end may lie in a hole.
-    if (!rank || operation.start_ns <= hole_end_ns_[group_] || is_over(operation)) continue;
+    if (!rank || operation.start_ns <= hole_end_ns_[group_] || ended_.is_over(operation)) continue;
     note_in_flight(operation, *rank);
   }
-  done_.clear();
+  ended_.clear();
 }
 
 void NcclHangFinder::save(StateOut* out) {

@@ -64,9 +64,9 @@
 #include <set>
 #include <span>
 #include <tuple>
-#include <unordered_map>
 #include <vector>
 
+#include "writers/nccl/ended_kernels.h"
 #include "writers/nccl/graph_counts.h"
 #include "writers/nccl/in_flight.h"
 #include "writers/profile/local_ids.h"
@@ -195,11 +195,6 @@ class NcclHangFinder {
     uint8_t is_copied = 0;  ///< by copy engines, whose operations are counted apart
     uint8_t is_mixed = 0;   ///< some are, and some are not
   };
-  /// Of the operations of a communicator that have ended: the latest.
-  struct Done {
-    uint64_t launch_ns = 0;
-    uint64_t start_ns = 0;
-  };
   struct Latest {
     NcclShape shape;
     uint64_t start_ns = 0;
@@ -229,7 +224,6 @@ class NcclHangFinder {
 
   void note_reached(const NcclOperation& operation, Reached* reached) const;
   void note_done(const NcclOperation& operation);
-  bool is_over(const NcclOperation& operation) const;
   void note_level(const NcclOperation& operation, Progress* progress) const;
   void note_in_flight(const nccl::InFlight::Enqueued& operation, uint32_t rank);
   void end_group();
@@ -289,7 +283,7 @@ class NcclHangFinder {
   uint32_t group_ = UINT32_MAX;
   uint32_t slot_ = kMainThreadSlot;  ///< of the current location
   nccl::InFlight in_flight_;
-  std::unordered_map<uint32_t, Done> done_;  ///< by (local) id
+  nccl::EndedKernels ended_;
   profile::LocalIds communicators_;
   profile::LocalIds regions_;
 };

@@ -111,13 +111,14 @@ void OperationTable::end_group() {
     if (ended != ended_.end()) ended->second -= std::min(ended->second, count);
   }
   for (const NcclOperation& operation : in_flight_.take()) {
-    if (is_told_by_sums(operation)) {
+    if (is_told_by_sums(operation) || ended_kernels_.is_over(operation)) {
       note_call(operation);
     } else {
       append(operation);
     }
   }
   ended_.clear();
+  ended_kernels_.clear();
   for (const auto& [communicator, calls] : calls_)
     missing_count_ += calls.known_count - std::min(calls.told_count, calls.known_count);
   calls_.clear();
@@ -135,6 +136,7 @@ bool OperationTable::is_told_by_sums(const NcclOperation& operation) {
 
 void OperationTable::add(const NcclOperation& operation) {
   in_flight_.add(operation);
+  ended_kernels_.add(operation);
   if ((operation.flags & kNcclInFlight) == 0) append(operation);
 }
 

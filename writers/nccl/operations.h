@@ -9,7 +9,7 @@
 /// (of a transfer the pair) and sequence. These are the same on all ranks: an operation has the
 /// rows of all its members or none, and no rank, communicator or time of the job is preferred.
 /// Operations that never ended (in flight) are not thinned out; they stand behind the others of
-/// their process. Shares thin out by what they have saved: no more than the whole job needs.
+/// their process. Of those whose end alone is not known (EndedKernels) only the number is. Shares thin out by what they have saved: no more than the whole job needs.
 ///
 /// Thread: one.   Cost: a hash per operation, two where its time comes later; at most 54 MiB of
 /// rows, and a histogram per communicator, function and power of two.
@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "writers/devices/nccl_kernels.h"
+#include "writers/nccl/ended_kernels.h"
 #include "writers/nccl/in_flight.h"
 #include "writers/profile/local_ids.h"
 #include "writers/profile/profile.h"
@@ -87,8 +88,8 @@ class OperationTable {
   uint64_t left_out_count() const { return left_out_count_; }
   /// One operation in 2^n has rows.
   uint32_t thinning() const { return thinning_; }
-  /// Operations of which nothing is known: their records were lost behind the ring, or a pause had
-  /// none made. Those after a member's last known one are not seen to miss.
+  /// Operations of which nothing is known, or of which only the end is not: records were lost
+  /// behind the ring, or a pause had none made. Those after a member's last known one are not seen to miss.
   uint64_t missing_count() const { return missing_count_; }
   bool is_empty() const { return histograms_.empty(); }
 
@@ -119,6 +120,7 @@ class OperationTable {
   uint32_t receive_ = UINT32_MAX;
   const Group* group_ = nullptr;
   InFlight in_flight_;
+  EndedKernels ended_kernels_;  ///< of the group
   profile::LocalIds communicators_;
   profile::LocalIds regions_;
   std::vector<OperationRow> rows_;

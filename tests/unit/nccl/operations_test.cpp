@@ -413,6 +413,28 @@ TEST(NcclOperations, of_which_nothing_is_known_are_counted) {
   EXPECT_EQ(table.missing_count(), 2u * (8 - 3 - 1));
 }
 
+TEST(NcclOperations, of_which_only_the_end_is_not_known_are_missing_and_not_in_flight) {
+  const Model model = test::make_model(1);
+  OperationTable table;
+  table.begin(model.groups[0]);
+  for (uint32_t call = 0; call < 9; ++call) {
+    NcclOperation one = in_flight(call);
+    one.start_ns = 1000 + 100 * call;
+    one.end_ns = one.start_ns + 10;
+    if (call == 1) one.flags |= kNcclAbandoned;  // when it was given up says nothing
+    table.add(one);
+    if (call != 7) continue;
+    one.end_ns += 50;
+    one.flags = kNcclGpuTimed;  // all before it have ended, too
+    table.add(one);
+  }
+  table.finish();
+  std::vector<uint32_t> calls;
+  for (const OperationRow& row : table.rows()) calls.push_back(row.operation.call);
+  EXPECT_EQ(calls, (std::vector<uint32_t>{7, 1, 8}));
+  EXPECT_EQ(table.missing_count(), 9u - 3);
+}
+
 TEST(NcclOperations, sizes_are_powers_of_two) {
   EXPECT_EQ(log2_of(0), 0u);
   EXPECT_EQ(log2_of(1), 0u);
