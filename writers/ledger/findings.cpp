@@ -351,11 +351,15 @@ void Findings::add_unmatched(std::vector<Finding>* findings) const {
 void Findings::add_losses(std::span<const LocationTally> tallies,
                           std::vector<Finding>* findings) const {
   uint64_t emitted = 0;
+  uint64_t in_agents_rings = 0;
   uint64_t by_reason[kLossReasonCount] = {};
   for (const LocationTally& tally : tallies) {
     if (!is_thread_of_process(*tally.location)) continue;  // the law and the totals are about these
     emitted += tally.emitted();
     for (uint32_t i = 0; i < kLossReasonCount; ++i) by_reason[i] += tally.lost[i].count;
+    const spool::Process* process = model_->groups[tally.location->group].process;
+    if (process == nullptr || process->start.fallback == 0)
+      in_agents_rings += tally.lost[static_cast<uint32_t>(LossReason::kPoolFull)].count;
   }
   uint64_t lost = 0;
   uint32_t main_reason = 0;
@@ -372,14 +376,17 @@ void Findings::add_losses(std::span<const LocationTally> tallies,
   std::string text =
       fmt::format("{} of {} records are lost ({}), most of them: {}", grouped(lost),
                   grouped(emitted), percent_text(lost, emitted), loss_reason_name(reason));
-  if (reason == LossReason::kPoolFull) text += pool_full_text();
+  if (reason == LossReason::kPoolFull) text += pool_full_text(in_agents_rings == 0);
   if (reason == LossReason::kEvictedByCap)
     text += "; a larger --disk, or a disk with more room, would keep them";
   findings->push_back({kLossWeight, text});
 }
 
 /// What would keep them. The runtime says, as of providers, what is no matter of memory.
-std::string Findings::pool_full_text() const {
+/// `is_without_agent`: in rings of processes that found none, whose size comes from --disk.
+std::string Findings::pool_full_text(bool is_without_agent) const {
+  const char* option = is_without_agent ? "a larger --disk, or an agent in time (--attach-ms),"
+                                        : "a larger --memory";
   std::string others;
   const auto add = [&](const char* provider, const char* whose) {
     const bool is_told =
@@ -391,8 +398,10 @@ std::string Findings::pool_full_text() const {
   };
   add("threads", "more threads at a time than a process may have record");
   add("children", "children in their parent's memory");
-  if (others.empty()) return "; a larger --memory would keep them, unless the agent was late";
-  return fmt::format("; those of {} no option would keep, the others a larger --memory", others);
+  if (others.empty())
+    return fmt::format("; {} would keep them{}", option,
+                       is_without_agent ? "" : ", unless the agent was late");
+  return fmt::format("; those of {} no option would keep, the others {}", others, option);
 }
 
 void Findings::add_lost_definitions(std::vector<Finding>* findings) const {

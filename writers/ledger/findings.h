@@ -204,7 +204,7 @@ class Findings final : public Writer {
   void add_hot_function(std::vector<Finding>* findings) const;
   void add_losses(std::span<const LocationTally> tallies, std::vector<Finding>* findings) const;
   void add_unmatched(std::vector<Finding>* findings) const;
-  std::string pool_full_text() const;
+  std::string pool_full_text(bool is_without_agent) const;
   /// ": rank A VERB (T), rank B least (U)".
   std::string extremes_text(const char* verb,
                             const std::function<uint64_t(size_t rank)>& time_of) const;

@@ -91,6 +91,28 @@ TEST(Assemble, share_of_lost_records_reads_as_one) {
   }
 }
 
+TEST(Assemble, loss_in_the_ring_of_a_process_without_an_agent_is_a_matter_of_the_disk) {
+  for (const uint32_t fallback : {0u, 1u}) {
+    TemporaryFolder job;
+    NodeSpool node(job.path(), "n1");
+    node.add_process(0, 0, 1, kRegions);
+    ProcessStartDefinition start{};
+    start.pid = 1000;
+    start.attach_ticks = 1;
+    start.world_size = 1;
+    start.fallback = fallback;
+    node.define(0, DefinitionType::kProcessStart, start, {"/opt/app/solver", "n1"});
+    node.add_records(0, 1, spans(100));
+    node.stream(0, 1).refused = 7;
+    node.add_exit(0, 80'000, 0, 0);
+    node.finish();
+    ASSERT_TRUE(assemble(job.path()).has_value());
+    const std::string finding = read_ledger(job.path())["findings"][0];
+    EXPECT_EQ(finding.find("--disk") != std::string::npos, fallback != 0) << finding;
+    EXPECT_EQ(finding.find("--memory") != std::string::npos, fallback == 0) << finding;
+  }
+}
+
 TEST(Assemble, loss_of_what_has_no_place_is_no_matter_of_memory) {
   const std::map<std::string, std::string> told = {
       {"", "; a larger --memory"},
