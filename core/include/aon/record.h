@@ -24,7 +24,8 @@
 /// | kind        | start | duration | id         | a32       | a64        | words               |
 /// |-------------|-------|----------|------------|-----------|------------|---------------------|
 /// | kSpan       | entry | yes      | region     | ValueType | value or   | of MPI_Pcontrol     |
-/// | kMessage    | entry | yes      | region     | comm      | bytes      | peer+tag, request   |
+/// | kMessage    | entry | yes      | region     | comm      | bytes      | peer+tag, request,  |
+/// |             |       |          |            |           |            | channel             |
 /// | kExchange   | entry | yes      | region     | comm      | bytes sent | dest+tag,           |
 /// |             |       |          |            |           |            | bytes received,     |
 /// |             |       |          |            |           |            | source+tag          |
@@ -34,7 +35,8 @@
 /// | kIo         | entry | yes      | region     | file      | bytes      | operation+flags,    |
 /// |             |       |          |            |           | moved      | offset, request,    |
 /// |             |       |          |            |           |            | bytes asked for     |
-/// | kCompletion | time  |          | 0          | comm      | bytes      | peer+tag, request   |
+/// | kCompletion | time  |          | 0          | comm      | bytes      | peer+tag, request,  |
+/// |             |       |          |            |           |            | channel             |
 /// |             | time  |          | kIo        | file      | bytes      | operation+flags,    |
 /// |             |       |          |            |           | moved      | request             |
 /// | kBegin      | time  |          | region     | ValueType | value      |                     |
@@ -65,7 +67,8 @@
 /// "target+operation" is the same with a rank of the window and an RmaOperation; the completion of
 /// an RMA request has them, and the window, in the places of peer, tag and communicator.
 /// "operation+flags" packs an IoOperation and IoFlags. The request of a kIo is a number that no
-/// other has in its process, whether or not a request of MPI belongs to it. "instance": aon/mpi.h.
+/// other has in its process, whether or not a request of MPI belongs to it. "instance", "channel":
+/// aon/mpi.h.
 /// A kCallSample is written by the agent, into a stream of its own per process; its period is in
 /// units of the event that was sampled (SamplingDefinition).
 /// A kCounters stands before the record of its call, with its start, duration and region, or, as

@@ -365,16 +365,21 @@ class Mpi4(MpiTest):
             self.assertEqual(len(file.calls("MPI_Isendrecv_replace")), 1)
             self.assertEqual(len(file.calls("MPI_Isendrecv: receive")), 4)
 
-    def test_a_partitioned_message_is_one_message(self):
+    def test_a_partitioned_message_is_one_and_says_which(self):
         ranks = self.launch(2, "mpi4", "partitioned")
         self.assert_counts(ranks)
         sent = self.assert_messages_match(ranks)
         world = ranks[0].communicator("MPI_COMM_WORLD").identity
-        self.assertEqual(sent, {(world, 0, 1, 8, 8 * DOUBLE): 3})
+        self.assertEqual(sent, {(world, 0, 1, 8, 8 * DOUBLE): 6})
         ends = [r for file in ranks.values() for r in file.records
                 if r.kind in (rf.MESSAGE, rf.COMPLETION) and r.tag == 8]  # fmt: skip
-        self.assertEqual(len(ends), 2 * 2 * 3)
+        self.assertEqual(len(ends), 2 * 2 * 6)
         self.assertTrue(all(r.flags & rf.PARTITIONED for r in ends))
+        order = [[r.channel for r in ranks[rank].calls("MPI_Start")] for rank in (0, 1)]
+        self.assertEqual(order, [[2, 1] * 3, [1, 2] * 3])
+        for file in ranks.values():
+            started = {r.request: r.channel for r in file.calls("MPI_Start")}
+            self.assertEqual({r.request: r.channel for r in file.completions()}, started)
 
     def test_persistent_collectives_move_their_bytes_at_each_start(self):
         ranks = self.launch(2, "mpi4", "persistent")

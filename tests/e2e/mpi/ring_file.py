@@ -77,6 +77,11 @@ class Record:
         return self.words[2 if self.kind in (COLLECTIVE, RMA, IO) else 1]
 
     @property
+    def channel(self):
+        """Of a message in parts: the how manieth of its envelope."""
+        return self.words[2]
+
+    @property
     def operation(self):
         """Of a one-sided call; of a call on a file, or the completion of one."""
         first, second = pair(self.words[0])

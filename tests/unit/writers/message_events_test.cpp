@@ -78,15 +78,23 @@ TEST_F(MessageEvents, send_stands_at_entry_and_receive_at_exit) {
 
 TEST_F(MessageEvents, message_in_parts_says_so_at_both_ends) {
   const uint16_t parts = kPartitioned | kNonblocking;
-  run({message_record(1, 10, 20, kOutgoing | parts, 1, 5, 8, 70),
-       message_record(2, 30, 40, kIncoming | parts, 1, 5, 0, 71),
-       completion_record(45, kIncoming | kPartitioned, 1, 5, 8, 71),
-       message_record(1, 50, 60, kOutgoing, 1, 5, 8)});
+  std::vector<Record> records = {message_record(1, 10, 20, kOutgoing | parts, 1, 5, 8, 70),
+                                 message_record(2, 30, 40, kIncoming | parts, 1, 5, 0, 71),
+                                 completion_record(45, kIncoming | kPartitioned, 1, 5, 8, 71),
+                                 message_record(1, 50, 60, kOutgoing, 1, 5, 8)};
+  records[0].words[2] = 3;
+  records[2].words[2] = 4;
+  run(records);
   std::map<EventKind, uint16_t> flags;
+  std::map<EventKind, uint64_t> channels;
   for (const Event& event : events_) {
-    if (event.kind != EventKind::kEnter && event.kind != EventKind::kLeave)
-      flags[event.kind] = event.flags;
+    if (event.kind == EventKind::kEnter || event.kind == EventKind::kLeave) continue;
+    flags[event.kind] = event.flags;
+    channels[event.kind] = event.bytes_received;
   }
+  EXPECT_EQ(channels[EventKind::kSendRequest], 3u);
+  EXPECT_EQ(channels[EventKind::kReceiveComplete], 4u);
+  EXPECT_EQ(channels[EventKind::kSend], 0u);
   EXPECT_EQ(flags[EventKind::kSendRequest], kPartitioned);
   EXPECT_EQ(flags[EventKind::kReceiveComplete], kPartitioned);
   EXPECT_EQ(flags[EventKind::kSend], 0);
