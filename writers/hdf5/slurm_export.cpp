@@ -152,31 +152,40 @@ void write_task(hid_t tasks, const std::string& name, const TaskRows& rows) {
   checked(appended, "task table");
 }
 
-/// A host with ranks that have samples. Two agents of one host (of containers) are two nodes.
+/// A host with tasks that have samples. Two agents of one host (of containers) are two nodes.
 struct Host {
   int64_t index = 0;                                   ///< its first node
-  std::vector<std::pair<int64_t, std::string>> tasks;  ///< rank, path of its series
+  std::vector<std::pair<int64_t, std::string>> tasks;  ///< number, path of its series
 };
 using Hosts = std::map<std::string, Host>;  ///< by name
 
-Hosts find_hosts(hid_t file) {
-  std::map<int64_t, std::string> series;  // rank -> path
+/// Number in the name -> path of the series of perf.
+std::map<int64_t, std::string> find_series(hid_t file, const std::string& prefix) {
+  std::map<int64_t, std::string> series;
   for (const std::string& name : hdf5::names_in(file, "series")) {
-    const std::string path = "series/" + name;
-    if (name.rfind("rank_", 0) == 0 && hdf5::exists(file, path + "/perf")) {
-      series[std::stoll(name.substr(strlen("rank_")))] = path + "/perf";
-    }
+    const std::string path = "series/" + name + "/perf";
+    if (name.rfind(prefix, 0) == 0 && hdf5::exists(file, path))
+      series[std::stoll(name.substr(prefix.size()))] = path;
   }
+  return series;
+}
+
+/// Slurm knows tasks alone: where no rank has samples, the processes of a job without MPI are such,
+/// by their rows of /ranks.
+Hosts find_hosts(hid_t file) {
+  std::map<int64_t, std::string> series = find_series(file, "rank_");
+  const bool are_ranks = !series.empty();
+  if (!are_ranks) series = find_series(file, "process_");
   const std::vector<std::string> names = hdf5::read_texts(file, "nodes/name");
   const std::vector<int64_t> rank = hdf5::read_integers(file, "ranks/rank");
   const std::vector<int64_t> node = hdf5::read_integers(file, "ranks/node");
   Hosts hosts;
   for (size_t row = 0; row < rank.size(); ++row) {
-    const auto found = series.find(rank[row]);
+    const auto found = series.find(are_ranks ? rank[row] : static_cast<int64_t>(row));
     if (found == series.end() || node[row] < 0) continue;
     Host& host = hosts[names.at(static_cast<size_t>(node[row]))];
     host.index = host.tasks.empty() ? node[row] : std::min(host.index, node[row]);
-    host.tasks.emplace_back(rank[row], found->second);
+    host.tasks.emplace_back(found->first, found->second);
   }
   return hosts;
 }
@@ -189,8 +198,8 @@ void write_host(hid_t in, hid_t out, const std::string& name, const Host& host, 
   hdf5::set_attribute(node.get(), "CPUs per Task", int64_t{1});
   hdf5::set_attribute(node.get(), "Start Time", slurm_time(start_ns));
   const Handle group = hdf5::create_group(node.get(), "Tasks");
-  for (const auto& [rank, path] : host.tasks) {
-    write_task(group.get(), std::to_string(rank), read_task(in, path, start_ns));
+  for (const auto& [number, path] : host.tasks) {
+    write_task(group.get(), std::to_string(number), read_task(in, path, start_ns));
   }
 }
 

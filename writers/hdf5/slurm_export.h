@@ -3,6 +3,7 @@
 ///     /Steps/0/Nodes/HOST/Tasks/RANK    table: ElapsedTime s, EpochTime s, CPUUtilization %,
 ///                                       CPUTime s, then one field per metric of the perf provider
 ///
+/// Of a job in which no rank has samples, its processes are the tasks: N of /series/process_N.
 /// One row per second; counts are those of the second. Names are Slurm's way of writing ours
 /// ("context-switches" is ContextSwitches). Read it with `sh5util -j 1 -E -l Node:TimeSeries -s
 /// Tasks -i FILE -o out.csv`.

@@ -1,8 +1,8 @@
-// hdf5_sample FILE | --one-host FILE | --shares FILE | --slurm DIR FILE: writes a profile.h5 of a
-// small job whose figures the tests beside it know, in one piece, with both nodes on one host or in
-// two shares that are combined, or exports DIR/profile.h5. The job: two nodes, three ranks and a
-// process without a rank, two communicators, samples of three providers, and something of all else
-// that comes from events.
+// hdf5_sample FILE | --one-host FILE | --no-ranks FILE | --shares FILE | --slurm DIR FILE: writes a
+// profile.h5 of a small job whose figures the tests beside it know, in one piece, with both nodes
+// on one host, without MPI or in two shares that are combined, or exports DIR/profile.h5. The job:
+// two nodes, three ranks and a process without a rank, two communicators, samples of three
+// providers, and something of all else that comes from events.
 #include <algorithm>
 #include <bit>
 #include <cstdio>
@@ -253,10 +253,15 @@ Outcome outcome_of(const Model& model) {
   return outcome;
 }
 
-int write_sample(const char* path, bool has_one_host) {
+enum class Sample { kWhole, kOneHost, kNoRanks };
+
+int write_sample(const char* path, Sample kind) {
   spool::Job job = make_job();
-  if (has_one_host) job.nodes[1].host = job.nodes[0].host;
-  const Model model = make_job_model(job);
+  if (kind == Sample::kOneHost) job.nodes[1].host = job.nodes[0].host;
+  Model model = make_job_model(job);
+  if (kind == Sample::kNoRanks) {
+    for (Group& group : model.groups) group.rank.reset();
+  }
   const std::unique_ptr<Writer> writer = make_hdf5_writer(path);
   CHECK(writer->begin(model));
   for (const Group& group : model.groups)
@@ -298,9 +303,12 @@ int write_shares(const std::filesystem::path& path) {
 }  // namespace aon::writers
 
 int main(int argc, char** argv) {
-  if (argc == 2) return aon::writers::write_sample(argv[1], false);
+  using aon::writers::Sample;
+  if (argc == 2) return aon::writers::write_sample(argv[1], Sample::kWhole);
   if (argc == 3 && strcmp(argv[1], "--one-host") == 0)
-    return aon::writers::write_sample(argv[2], true);
+    return aon::writers::write_sample(argv[2], Sample::kOneHost);
+  if (argc == 3 && strcmp(argv[1], "--no-ranks") == 0)
+    return aon::writers::write_sample(argv[2], Sample::kNoRanks);
   if (argc == 3 && strcmp(argv[1], "--shares") == 0) return aon::writers::write_shares(argv[2]);
   if (argc != 4 || strcmp(argv[1], "--slurm") != 0) return 2;
   const aon::Status status = aon::writers::export_slurm_hdf5(argv[2], argv[3]);

@@ -96,6 +96,24 @@ class SlurmOfOneHost(unittest.TestCase):
                          {("node0", "0"), ("node0", "1"), ("node0", "2")})
 
 
+class SlurmWithoutRanks(unittest.TestCase):
+    """A job without MPI: its processes are its tasks."""
+
+    setUp = Slurm.setUp
+    path = Slurm.path
+    export = Slurm.export
+    sh5util = Slurm.sh5util
+    OPTIONS = ["--no-ranks"]
+
+    def test_has_its_processes(self):
+        self.export()
+        self.sh5util("-E", "-l", "Node:TimeSeries", "-o", self.path("series.csv"))
+        with open(self.path("series.csv"), encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual({(row["Node"], row["Series"]) for row in rows},
+                         {("node0", "0"), ("node0", "1"), ("node1", "2")})
+
+
 class SlurmOfShares(Slurm):
     OPTIONS = ["--shares"]
 
