@@ -412,6 +412,12 @@ int main_of(int argc, char** argv) {
       read_command_line({argv + 1, static_cast<size_t>(argc - 1)}, {environ, variable_count});
   if (!line) {
     say(line.error().message);
+std::string reason_to_avoid(const AvoidedProgram& program) {
+  if (program.place.empty()) return " was added to what aon avoid lists on " + program.date;
+  return " died in AON's own code (" + program.place + ", " + program.date +
+         "), or of a bad pointer that it passed there";
+}
+
     return kExitOptions;
   }
   if (line->action != Action::kRun) {
@@ -437,8 +443,7 @@ int main_of(int argc, char** argv) {
   plan.program_path = resolved_program(program.path);
   AvoidedProgram avoided;
   if (AvoidList(AvoidList::default_path()).holds(plan.program_path, &avoided)) {
-    say(plan.program_path + " died in AON's own code (" + avoided.place + ", " + avoided.date +
-        "), or of a bad pointer that it passed there; running without profiling; " +
+    say(plan.program_path + reason_to_avoid(avoided) + "; running without profiling; " +
         "to try again: aon avoid --remove " + plan.program_path);
     return execute(plan.program);
   }

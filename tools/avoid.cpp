@@ -9,12 +9,16 @@
 namespace aon::tools {
 namespace {
 
+std::string why(const AvoidedProgram& entry) {
+  return entry.place.empty() ? "was added" : "died in " + entry.place;
+}
+
 int show(const AvoidList& list) {
   const auto entries = list.read();
   if (!entries) return fail("avoid", entries.error().message);
   if (entries->empty()) fmt::print("no program is left alone\n");
   for (const AvoidedProgram& entry : *entries)
-    fmt::print("{}\n    died in {} on {} under aon {}{}\n", entry.program, entry.place, entry.date,
+    fmt::print("{}\n    {} on {} under aon {}{}\n", entry.program, why(entry), entry.date,
                entry.version, entry.version == AON_VERSION ? "" : "; recorded again by this one");
   return kExitDone;
 }
@@ -51,8 +55,7 @@ int avoid(const AvoidOptions& options) {
   }
   if (!options.add.empty()) {
     const std::string program = resolved_program(options.add);
-    const std::string place = options.place.empty() ? "no place" : options.place;
-    if (Status status = list.add(program, place); !status)
+    if (Status status = list.add(program, options.place); !status)
       return fail("avoid", status.error().message);
     if (access(program.c_str(), F_OK) != 0)
       fmt::print(stderr, "aon avoid: {} is added, but no such file is here now\n", program);

@@ -152,7 +152,7 @@ void CrashWatch::tell_left_alone(const std::string& program) {
   ProviderDefinition state{};
   state.state = ProviderState::kDegraded;
   inbox_->define(spool::kNodeProcess, DefinitionType::kProvider, state,
-                 {kProvider, "left alone, as it died in AON's own code before: " + programs,
+                 {kProvider, "left alone, as aon avoid lists it: " + programs,
                   "aon avoid --remove PROGRAM, to try again"});
 }
 

@@ -1,5 +1,6 @@
-/// Programs that died in AON's own code: from then on this version of AON leaves them alone. One
-/// list per user, $XDG_CONFIG_HOME/aon/avoid or ~/.config/aon/avoid, a line for each:
+/// Programs that died in AON's own code, or that somebody added: from then on this version of AON
+/// leaves them alone. One list per user, $XDG_CONFIG_HOME/aon/avoid or ~/.config/aon/avoid, a line
+/// for each:
 ///
 ///     VERSION <tab> YYYY-MM-DD <tab> MODULE+0xOFFSET <tab> PROGRAM
 ///
@@ -20,7 +21,7 @@ namespace aon {
 struct AvoidedProgram {
   std::string version;  ///< of AON
   std::string date;     ///< ISO 8601, UTC
-  std::string place;    ///< of the crash: "libaon-mpi.so+0x1a2b"
+  std::string place;    ///< of the crash: "libaon-mpi.so+0x1a2b"; empty: none, it was added
   std::string program;  ///< absolute path, links resolved
 };
 

@@ -96,6 +96,20 @@ class Avoided(FaultCase):
         self.assertIn("/no/such is added, but no such file is here", done.stderr)
         self.assertIn("\t/no/such\n", self.list.read_text())
 
+    def test_one_that_was_added_is_not_said_to_have_died(self):
+        self.assert_exit(self.aon("avoid", "--add", PROGRAM))
+        self.assertRegex(self.aon("avoid").stdout,
+                         r"^\S+\n    was added on \d{4}-\d\d-\d\d under aon \S+\n$")
+        says = self.job("job", PROGRAM).stderr
+        self.assertRegex(says, rf"aon-run: {PROGRAM} was added to what aon avoid lists on "
+                               r"\d{4}-\S+; running without profiling")
+        hidden = self.job("hidden", "bash", "-c", f"{PROGRAM}; true").stderr
+        self.assertIn("left alone, as aon avoid lists it", hidden)
+        for text in (says, hidden):
+            self.assertNotIn("died", text)
+        self.assert_exit(self.aon("avoid", "--add", "/no/such", "--place", "libaon.so+0x1"))
+        self.assertIn("died in libaon.so+0x1 on ", self.aon("avoid").stdout)
+
     def test_another_program_is_recorded_beside_it(self):
         self.assert_exit(self.aon("avoid", "--add", "/opt/some/other"))
         self.assert_exit(self.job("job", PROGRAM))
