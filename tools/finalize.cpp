@@ -34,7 +34,7 @@ int check_directories(const FinalizeOptions& options) {
       if (is_dropped && options.dirs.size() == 1) continue;
       return fail(
           "finalize",
-          dir + (is_dropped ? " has no spool/ any more: it cannot be joined" : kNoJobDirectory),
+          dir + (is_dropped ? " has no spool/ any more: it cannot be joined" : without_spool(dir)),
           kExitUse);
     }
     if (options.snapshot) continue;

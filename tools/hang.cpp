@@ -36,7 +36,7 @@ bool may_hang(const spool::Process& process) {
 Result<Lines> lines_of_ledger(const std::string& dir) {
   const Result<nlohmann::json> ledger = read_ledger(dir);
   if (!ledger && ledger.error().code == Code::kNotFound)
-    return Error{Code::kInvalid, dir + kNoJobDirectory};
+    return Error{Code::kInvalid, dir + without_spool(dir)};
   if (!ledger) return ledger.error();
   Lines lines;
   const auto found = ledger->find("hangs");

@@ -100,7 +100,7 @@ int info(const InfoOptions& options) {
     }
     const Status spool = find_part(options.dir, "spool");
     if (!spool && spool.error().code == Code::kNotFound)
-      return fail("info", options.dir + kNoJobDirectory, kExitUse);
+      return fail("info", options.dir + without_spool(options.dir), kExitUse);
     return fail("info", ledger.error().message);
   }
   if (options.as_json) {

@@ -29,6 +29,13 @@ std::string what_to_do(const std::string& dir) {
 
 }  // namespace
 
+std::string without_spool(const std::string& dir) {
+  std::error_code ignored;
+  return std::filesystem::exists(dir + "/.launch", ignored)
+             ? ": nothing was recorded: there was no agent, and no process made an event"
+             : " has no spool/: it is no job directory";
+}
+
 Status find_part(const std::string& dir, const std::string& part) {
   struct stat status {};
   const auto denied = [&] {

@@ -8,8 +8,9 @@
 
 namespace aon::tools {
 
-/// What is said of a directory that has neither ledger nor spool, behind its name.
-inline constexpr const char* kNoJobDirectory = " has no spool/: it is no job directory";
+/// What is said of a directory that has neither ledger nor spool, behind its name: aon-run made it
+/// (it has .launch), or it is another one.
+std::string without_spool(const std::string& dir);
 
 /// Whether `dir` has the file or folder `part`, and this user may read it.
 /// Errors: kInvalid ("DIR: no such directory"), kNotFound ("DIR has no PART"), kUnavailable ("DIR:

@@ -230,7 +230,7 @@ int level(const LevelOptions& options) {
   if (!spool && spool.error().code == Code::kNotFound) {
     const bool is_job = find_part(options.dir, "aon.json").has_value();
     return is_job ? fail("level", options.dir + ": the job is over, and its spool is gone")
-                  : fail("level", options.dir + kNoJobDirectory, kExitUse);
+                  : fail("level", options.dir + without_spool(options.dir), kExitUse);
   }
   if (!spool) return fail("level", spool.error().message, kExitUse);
   take_owner_rights("level", {options.dir});

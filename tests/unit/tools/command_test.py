@@ -126,6 +126,14 @@ class Command(TestCase):
 
     def test_info_shows_the_ledger(self):
         document = {"job": {"id": "1"}, "ranks": [{"rank": 0, "node": "n1", "pid": 5, "emitted": 7,
+    def test_a_launch_without_agent_and_events_is_told_as_such(self):
+        (self.folder / ".launch").write_text("mpi-1\n")
+        for command in ("info", "finalize", "hang", "level"):
+            process = run(["aon", command, self.folder])
+            self.assertIn("nothing was recorded: there was no agent, and no process made an event",
+                          process.stderr, command)
+            self.assertNotIn("no job directory", process.stderr, command)
+
                     "lost": 0, "program": "/bin/a", "exit": {"code": 3, "signal": 0}}]}
         (self.folder / "aon.json").write_text(json.dumps(document))
         process = run(["aon", "info", self.folder])
