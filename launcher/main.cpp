@@ -40,6 +40,7 @@ namespace aon::launcher {
 namespace {
 
 constexpr int kSummaryLines = 10;
+constexpr int kExitNotPrinted = 1;
 
 /// Everything decided before something is started.
 struct Plan {
@@ -101,6 +102,14 @@ void set_variables(const Plan& plan, const std::string& socket) {
   for (const LeftAlone& one : wanted.left_alone) say(one.variable + " was set already; left alone");
 }
 
+/// The exit status of an aon-run that starts nothing, and only prints.
+int end_of_print() {
+  const std::string wrong = flush_output();
+  if (wrong.empty()) return 0;
+  say(wrong);
+  return kExitNotPrinted;
+}
+
 int print_plan(Plan& plan) {
   const Result<std::string> output = absolute_path(plan.wanted_output);
   plan.output = output ? *output : plan.wanted_output;
@@ -122,7 +131,7 @@ int print_plan(Plan& plan) {
   printf("\nrun");
   for (const std::string& word : plan.program) printf(" %s", word.c_str());
   printf("\n");
-  return 0;
+  return end_of_print();
 }
 
 /// Copies at most ten lines of what the agent's conversion left for the user.
@@ -403,6 +412,12 @@ int run(Plan& plan) {
   return execute(plan.program);
 }
 
+std::string reason_to_avoid(const AvoidedProgram& program) {
+  if (program.place.empty()) return " was added to what aon avoid lists on " + program.date;
+  return " died in AON's own code (" + program.place + ", " + program.date +
+         "), or of a bad pointer that it passed there";
+}
+
 int main_of(int argc, char** argv) {
   hold_standard_descriptors();
   keep_environment();
@@ -412,19 +427,13 @@ int main_of(int argc, char** argv) {
       read_command_line({argv + 1, static_cast<size_t>(argc - 1)}, {environ, variable_count});
   if (!line) {
     say(line.error().message);
-std::string reason_to_avoid(const AvoidedProgram& program) {
-  if (program.place.empty()) return " was added to what aon avoid lists on " + program.date;
-  return " died in AON's own code (" + program.place + ", " + program.date +
-         "), or of a bad pointer that it passed there";
-}
-
     return kExitOptions;
   }
   if (line->action != Action::kRun) {
     const std::string text =
         line->action == Action::kHelp ? help_text() : std::string("aon " AON_VERSION "\n");
     fwrite(text.data(), 1, text.size(), stdout);
-    return 0;
+    return end_of_print();
   }
   Plan plan;
   plan.options = std::move(line->options);

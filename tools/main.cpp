@@ -4,12 +4,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <string_view>
 
@@ -279,13 +277,11 @@ int run(int argc, char** argv) {
   return request.run();
 }
 
-/// Who reads what was printed has to have it: a full disk behind a redirection is a failure.
 int run_and_print(int argc, char** argv) {
   const int exit_code = run(argc, argv);
-  errno = 0;
-  if (fflush(stdout) == 0 && ferror(stdout) == 0) return exit_code;
-  const char* reason = errno != 0 ? strerror(errno) : "not all of it was written";
-  const int failed = fail("", fmt::format("standard output: {}", reason), kExitFailed);
+  const std::string wrong = flush_output();
+  if (wrong.empty()) return exit_code;
+  const int failed = fail("", wrong, kExitFailed);
   return exit_code == kExitDone ? failed : exit_code;
 }
 

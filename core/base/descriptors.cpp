@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
+#include <cstring>
 
 namespace aon {
 namespace {
@@ -35,6 +37,13 @@ void hold_standard_descriptors() {
     // open() takes the lowest number that is free.
     if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) < 0) return;
   }
+}
+
+std::string flush_output() {
+  errno = 0;
+  if (fflush(stdout) == 0 && ferror(stdout) == 0) return {};
+  return std::string("standard output: ") +
+         (errno != 0 ? strerror(errno) : "not all of it was written");
 }
 
 void close_descriptors_but(std::vector<int> kept) {

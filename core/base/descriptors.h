@@ -2,6 +2,7 @@
 /// Thread: one.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "core/base/unique_fd.h"
@@ -12,6 +13,10 @@ namespace aon {
 /// programs that exec() starts. First thing in main(): otherwise the next file that is opened takes
 /// the number, and what is printed goes there.
 void hold_standard_descriptors();
+
+/// Writes what is left of standard output. What is wrong with it, as a full disk behind a
+/// redirection: who reads what was printed has to have it. Empty: nothing.
+std::string flush_output();
 
 /// Closes every descriptor above stderr but `kept` (negative ones count for nothing).
 void close_descriptors_but(std::vector<int> kept);

@@ -75,6 +75,13 @@ class Command(TestCase):
             self.assertIn(f"--{name}", text)
         self.assertIn("-o, --output", text)
 
+    def test_what_cannot_be_written_is_a_failure(self):
+        for words in (["aon", "--version"], ["aon-run", "--version"], ["aon-run", "--help"],
+                      ["aon-run", "--dry-run", "true"]):
+            process = run(["sh", "-c", 'exec "$@" > /dev/full', "sh", *words])
+            self.assert_exit(process, 1)
+            self.assertRegex(process.stderr, f"^{words[0]}: standard output: .*\n$")
+
     def test_dry_run_starts_nothing(self):
         process = run(["aon-run", "--dry-run", "-o", self.folder / "job", "echo", "ran"])
         self.assert_exit(process)
