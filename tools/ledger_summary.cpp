@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -235,11 +236,31 @@ std::string energy_line(const Json& ledger) {
                             node_count, node_count == 1 ? "" : "s");
 }
 
+bool is_unwanted(const std::string& reason) {
+  return reason == provider::kExcludedReason || reason == provider::kNotChosenReason;
+}
+
+/// Variables that kept a plugin of ours out of the programs, each with its remedy.
+std::string left_alone_text(const Json& ledger) {
+  std::set<std::string> said;
+  for (const Json& node : member(ledger, "nodes")) {
+    for (const Json& one : member(node, "providers")) {
+      if (const std::string reason = text_of(one, "reason"); provider::is_left_alone(reason))
+        said.insert(fmt::format("{} ({}); ", reason, text_of(one, "remedy")));
+    }
+  }
+  return fmt::format("{}", fmt::join(said, ""));
+}
+
 /// Why no process is in the ledger.
 std::string why_nothing(const Json& ledger) {
+  bool are_all_watched = false;
   for (const Json& node : member(ledger, "nodes")) {
     const Json& mpi = member(member(node, "providers"), "mpi");
-    if (text_of(mpi, "state") == "off") return "mpi is off: " + text_of(mpi, "reason");
+    const std::string reason = text_of(mpi, "reason");
+    const bool is_off = text_of(mpi, "state") == "off";
+    if (is_off && !is_unwanted(reason)) return "mpi is off: " + reason;
+    are_all_watched |= is_off;  // without MPI's calls, each program from its start
     const Json& recording = member(member(node, "providers"), "recording");
     if (recording.is_object())
       return fmt::format("{} ({})", text_of(recording, "reason"), text_of(recording, "remedy"));
@@ -247,7 +268,10 @@ std::string why_nothing(const Json& ledger) {
   const Json& warnings = member(member(ledger, "assembly"), "warnings");
   if (warnings.is_array() && !warnings.empty() && warnings[0].is_string())
     return warnings[0].get<std::string>();
-  return "no process called MPI or made an annotation (counters and samples of a short program "
+  if (are_all_watched)
+    return left_alone_text(ledger) + "the program ended before it could be watched";
+  return left_alone_text(ledger) +
+         "no process called MPI or made an annotation (counters and samples of a short program "
          "without MPI: aon-run --without mpi); or it looks MPI's functions up in MPI's own "
          "library, LD_PRELOAD was taken from it, it runs as another user or in a container without "
          "AON, or another aon-run below it wrote a directory of its own";
@@ -259,10 +283,9 @@ std::string why_no_calls(const Json& ledger, const Totals& totals) {
   for (const char* part : {"ranks", "nodes"}) {
     for (const Json& entry : member(ledger, part)) {
       const Json& mpi = member(member(entry, "providers"), "mpi");
-      const std::string reason = text_of(mpi, "reason");
-      const bool is_unwanted =
-          reason == provider::kExcludedReason || reason == provider::kNotChosenReason;
-      if (mpi.is_object() && (part == std::string_view("ranks") || is_unwanted)) return {};
+      const bool is_known =
+          part == std::string_view("ranks") || is_unwanted(text_of(mpi, "reason"));
+      if (mpi.is_object() && is_known) return {};
     }
   }
   return why_nothing(ledger);
@@ -278,7 +301,7 @@ std::vector<Shortfall> shortfalls(const Json& providers) {
     const std::string state = text_of(said, "state");
     const std::string reason = text_of(said, "reason");
     if (state == "on" || state.empty()) continue;
-    if (reason == provider::kExcludedReason || reason == provider::kNotChosenReason) continue;
+    if (is_unwanted(reason)) continue;
     result.emplace_back(name, state, reason, text_of(said, "remedy"));
   }
   return result;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "launcher/environment.h"
 #include "launcher/installation.h"
 #include "tools/library_probe.h"
 #include "tools/machine_check.h"
@@ -101,6 +102,36 @@ std::string cupti_limits(unsigned version, unsigned driver_version) {
                             is_old ? "CUPTI of CUDA 13.3 and " : "");
 }
 
+/// Versions before 2.9 have numbers of another form, below all of these.
+Check check_nccl_library(const LibraryProbe& library) {
+  constexpr unsigned kFirstWithPlugin = 22300;
+  constexpr unsigned kFirstWithGpuTimes = 22700;
+  if (library.name.empty()) return {"NCCL", Ability::kNo, absence(library, "libnccl.so.2"), ""};
+  const unsigned number = library.version;
+  Check check = {"NCCL", Ability::kYes, library.name, ""};
+  if (number == 0) return check;
+  check.detail += fmt::format(", {}.{}.{}", number / 10000, number / 100 % 100, number % 100);
+  if (number >= kFirstWithGpuTimes) return check;
+  check.ability = Ability::kLimited;
+  check.detail += number >= kFirstWithPlugin
+                      ? ": no times on the GPU, no bus bandwidth, ranks are not joined"
+                      : ": takes no profiler plugin, only its NVTX ranges are recorded";
+  check.remedy = "NCCL 2.27 or later";
+  return check;
+}
+
+/// What aon-run would find here.
+provider::Exclusion find_left_alone(const std::string& name) {
+  const Result<launcher::Installation> files = launcher::find_installation();
+  if (!files) return {};
+  const auto environment = [](const char* variable) { return getenv(variable); };
+  const auto wanted = launcher::program_environment({}, *files, "", "", environment);
+  for (const LeftAlone& one : wanted.left_alone) {
+    if (one.provider == name) return provider::left_alone(one);
+  }
+  return {};
+}
+
 }  // namespace
 
 Check check_cupti(const LibraryProbe& library, bool are_counters_restricted,
@@ -123,21 +154,12 @@ Check check_cupti(const LibraryProbe& library, bool are_counters_restricted,
   return check;
 }
 
-/// Versions before 2.9 have numbers of another form, below all of these.
-Check check_nccl(const LibraryProbe& library) {
-  constexpr unsigned kFirstWithPlugin = 22300;
-  constexpr unsigned kFirstWithGpuTimes = 22700;
-  if (library.name.empty()) return {"NCCL", Ability::kNo, absence(library, "libnccl.so.2"), ""};
-  const unsigned number = library.version;
-  Check check = {"NCCL", Ability::kYes, library.name, ""};
-  if (number == 0) return check;
-  check.detail += fmt::format(", {}.{}.{}", number / 10000, number / 100 % 100, number % 100);
-  if (number >= kFirstWithGpuTimes) return check;
-  check.ability = Ability::kLimited;
-  check.detail += number >= kFirstWithPlugin
-                      ? ": no times on the GPU, no bus bandwidth, ranks are not joined"
-                      : ": takes no profiler plugin, only its NVTX ranges are recorded";
-  check.remedy = "NCCL 2.27 or later";
+Check check_nccl(const LibraryProbe& library, const provider::Exclusion& plugin) {
+  Check check = check_nccl_library(library);
+  if (plugin.reason.empty()) return check;
+  check.ability = Ability::kNo;
+  check.detail += "; " + plugin.reason + ": NCCL's operations are not recorded";
+  check.remedy += (check.remedy.empty() ? "" : "; ") + plugin.remedy;
   return check;
 }
 
@@ -161,7 +183,8 @@ std::vector<Check> check_libraries() {
           check_cupti(probe_cupti(), gpu_counter_access() == GpuCounterAccess::kAdministratorsOnly,
                       driver.version),
           check_simple("NVML", "libnvidia-ml.so.1"),
-          check_nccl(probe_library({"libnccl.so.2"}, {"ncclGetVersion", VersionFunction::kFills})),
+          check_nccl(probe_library({"libnccl.so.2"}, {"ncclGetVersion", VersionFunction::kFills}),
+                     find_left_alone("nccl")),
           check_slurm()};
 }
 

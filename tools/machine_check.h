@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/provider/names.h"
+
 namespace aon::tools {
 
 struct LibraryProbe;
@@ -38,7 +40,8 @@ std::vector<Check> check_libraries();
 /// `driver_version` by cuDriverGetVersion(), 0 not known.
 Check check_cupti(const LibraryProbe& library, bool are_counters_restricted,
                   unsigned driver_version = 0);
-Check check_nccl(const LibraryProbe& library);
+/// `plugin`: why NCCL does not load ours, and what helps.
+Check check_nccl(const LibraryProbe& library, const provider::Exclusion& plugin = {});
 Check check_cuda_driver(const LibraryProbe& library);
 /// Who has CUPTI's subscription and the counters of GPUs, or would (cupti_holders.cpp). To be asked
 /// while this process has no other threads.

@@ -219,14 +219,8 @@ void NodeHost::find_excluded() {
     if (auto exclusion = provider::exclusion(settings_.selection, name))
       excluded_[name] = std::move(*exclusion);
   }
-  for (const LeftAlone& one : settings_.left_alone) {
-    const size_t name_end = one.variable.find(" in ");  // of a file
-    const std::string name = one.variable.substr(0, name_end);
-    excluded_[one.provider] = {one.variable + " was set by the user and is left alone",
-                               name_end == std::string::npos
-                                   ? "unset " + name
-                                   : "set " + name + " to nothing in the environment"};
-  }
+  for (const LeftAlone& one : settings_.left_alone)
+    excluded_[one.provider] = provider::left_alone(one);
 }
 
 void NodeHost::report_excluded(uint32_t process) {

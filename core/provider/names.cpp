@@ -13,6 +13,7 @@
 namespace aon::provider {
 namespace {
 
+constexpr char kLeftAloneReason[] = " was set by the user and is left alone";
 constexpr std::string_view kFilePrefix = "libaon-provider-";
 constexpr std::string_view kFileSuffix = ".so";
 constexpr std::string_view kSubfolder = "/aon/providers";
@@ -126,6 +127,16 @@ bool is_wanted(const Selection& selection, const std::string& name) {
   if (contains(selection.without, name)) return false;
   return selection.providers.empty() ? name != kExample : contains(selection.providers, name);
 }
+
+Exclusion left_alone(const LeftAlone& one) {
+  const size_t name_end = one.variable.find(" in ");  // of a file
+  const std::string name = one.variable.substr(0, name_end);
+  return {one.variable + kLeftAloneReason, name_end == std::string::npos
+                                               ? "unset " + name
+                                               : "set " + name + " to nothing in the environment"};
+}
+
+bool is_left_alone(const std::string& reason) { return reason.ends_with(kLeftAloneReason); }
 
 std::optional<Exclusion> exclusion(const Selection& selection, const std::string& name) {
   if (contains(selection.without, name))

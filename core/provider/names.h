@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/options.h"
 #include "core/base/result.h"
 
 namespace aon::provider {
@@ -41,6 +42,10 @@ struct Exclusion {
   std::string reason;
   std::string remedy;
 };
+/// Of a provider whose variable the user had set himself.
+Exclusion left_alone(const LeftAlone& one);
+/// Whether `reason` is of such a one.
+bool is_left_alone(const std::string& reason);
 /// Nothing: it is wanted, or records only on request.
 std::optional<Exclusion> exclusion(const Selection& selection, const std::string& name);
 

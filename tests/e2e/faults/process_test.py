@@ -23,6 +23,15 @@ class NoMpi(FaultCase):
         self.assertIn("nothing was recorded", process.stderr)
         self.assertEqual(self.finish()["ranks"], [])
 
+    def test_a_plugin_of_another_is_named_where_nothing_was_recorded(self):
+        env = environment(NCCL_PROFILER_PLUGIN="/other/plugin.so")
+        process = run(["aon-run", "-o", self.output, "/bin/echo"], env=env)
+        self.assert_exit(process)
+        self.assertIn("nothing was recorded: NCCL_PROFILER_PLUGIN was set by the user and is left "
+                      "alone (unset NCCL_PROFILER_PLUGIN); no process called MPI", process.stderr)
+        (node,) = ledger(self.output)["nodes"]
+        self.assertEqual(node["providers"]["nccl"]["state"], "off")
+
     def test_program_without_the_preload_is_told_of(self):
         process = self.assert_same_as_without(["env", "-u", "LD_PRELOAD", *self.worker("calls", 3)])
         self.assertIn("nothing was recorded", process.stderr)

@@ -106,6 +106,14 @@ class Command(TestCase):
             self.assertTrue(check["detail"])
             self.assertIn(check["state"], ("yes", "limited", "no"))
 
+    def test_doctor_names_another_plugin_of_nccl(self):
+        env = environment(NCCL_PROFILER_PLUGIN="/other/plugin.so")
+        checks = json.loads(run(["aon", "doctor", "--json"], env=env).stdout)
+        (check,) = [one for one in checks if one["name"] == "NCCL"]
+        self.assertEqual(check["state"], "no")
+        self.assertIn("NCCL_PROFILER_PLUGIN was set by the user and is left alone", check["detail"])
+        self.assertIn("unset NCCL_PROFILER_PLUGIN", check["remedy"])
+
     def test_info_without_a_ledger_says_what_to_do(self):
         (self.folder / "spool").mkdir()
         process = run(["aon", "info", self.folder], env=environment())
@@ -117,6 +125,14 @@ class Command(TestCase):
         self.assert_exit(process, 2)
         self.assertIn("it is no job directory", process.stderr)
         self.assertNotIn("aon finalize", process.stderr)
+
+    def test_a_launch_without_agent_and_events_is_told_as_such(self):
+        (self.folder / ".launch").write_text("mpi-1\n")
+        for command in ("info", "finalize", "hang", "level"):
+            process = run(["aon", command, self.folder])
+            self.assertIn("nothing was recorded: there was no agent, and no process made an event",
+                          process.stderr, command)
+            self.assertNotIn("no job directory", process.stderr, command)
 
     @unittest.skipUnless(os.geteuid() == 0, "a second user needs root")
     def test_who_may_not_read_is_told_whose_it_is(self):
@@ -133,14 +149,6 @@ class Command(TestCase):
 
     def test_info_shows_the_ledger(self):
         document = {"job": {"id": "1"}, "ranks": [{"rank": 0, "node": "n1", "pid": 5, "emitted": 7,
-    def test_a_launch_without_agent_and_events_is_told_as_such(self):
-        (self.folder / ".launch").write_text("mpi-1\n")
-        for command in ("info", "finalize", "hang", "level"):
-            process = run(["aon", command, self.folder])
-            self.assertIn("nothing was recorded: there was no agent, and no process made an event",
-                          process.stderr, command)
-            self.assertNotIn("no job directory", process.stderr, command)
-
                     "lost": 0, "program": "/bin/a", "exit": {"code": 3, "signal": 0}}]}
         (self.folder / "aon.json").write_text(json.dumps(document))
         process = run(["aon", "info", self.folder])

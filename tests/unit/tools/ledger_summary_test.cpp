@@ -112,6 +112,35 @@ TEST(LedgerSummary, where_nothing_was_recorded_a_warning_says_why) {
               Contains("nothing was recorded: 1 process on n1 could have no file"));
 }
 
+TEST(LedgerSummary, what_the_user_left_out_is_no_cause_of_an_empty_ledger) {
+  auto ledger = small_ledger();
+  ledger["ranks"] = nlohmann::json::array();
+  for (const char* reason : {"excluded by --without", "not in --providers"}) {
+    ledger["nodes"] = {{{"node", "n1"}, {"providers", {{"mpi", {{"state", "off"}}}}}}};
+    ledger["nodes"][0]["providers"]["mpi"]["reason"] = reason;
+    EXPECT_THAT(summary_lines(ledger, "/job"),
+                Contains("nothing was recorded: the program ended before it could be watched"));
+  }
+  ledger["nodes"][0]["providers"]["mpi"]["reason"] = "a is linked statically";
+  EXPECT_THAT(summary_lines(ledger, "/job"),
+              Contains("nothing was recorded: mpi is off: a is linked statically"));
+}
+
+TEST(LedgerSummary, a_variable_that_was_left_alone_is_named_where_nothing_was_recorded) {
+  auto ledger = small_ledger();
+  ledger["ranks"] = nlohmann::json::array();
+  ledger["nodes"] = {{{"node", "n1"}, {"providers", {{"nccl", {{"state", "off"}}}}}}};
+  auto& nccl = ledger["nodes"][0]["providers"]["nccl"];
+  nccl["reason"] = "NCCL_PROFILER_PLUGIN was set by the user and is left alone";
+  nccl["remedy"] = "unset NCCL_PROFILER_PLUGIN";
+  ledger["nodes"].push_back(ledger["nodes"][0]);
+  EXPECT_THAT(
+      summary_lines(ledger, "/job"),
+      Contains(testing::StartsWith(
+          "nothing was recorded: NCCL_PROFILER_PLUGIN was set by the user and is left alone "
+          "(unset NCCL_PROFILER_PLUGIN); no process called MPI")));
+}
+
 TEST(LedgerSummary, where_no_call_was_recorded_it_says_why) {
   const char* kWhy = "no call was recorded: no process called MPI";
   auto ledger = small_ledger();

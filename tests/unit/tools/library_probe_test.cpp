@@ -54,6 +54,17 @@ TEST(NcclCheck, says_what_its_version_tells) {
   EXPECT_EQ(check_nccl(library).detail, "libnccl.so.2");
 }
 
+TEST(NcclCheck, says_that_another_plugin_is_loaded) {
+  LibraryProbe library;
+  library.name = "libnccl.so.2";
+  library.version = 22809;
+  const Check check = check_nccl(library, {"V is left alone", "unset V"});
+  EXPECT_EQ(check.ability, Ability::kNo);
+  EXPECT_EQ(check.detail,
+            "libnccl.so.2, 2.28.9; V is left alone: NCCL's operations are not recorded");
+  EXPECT_EQ(check.remedy, "unset V");
+}
+
 TEST(DriverCheck, says_for_which_cuda_it_is) {
   LibraryProbe library;
   EXPECT_EQ(check_cuda_driver(library).ability, Ability::kNo);
