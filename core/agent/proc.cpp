@@ -27,12 +27,14 @@ struct PidfdInfo {
 };
 static_assert(sizeof(PidfdInfo) == 64);
 constexpr uint64_t kPidfdInfoExit = 1u << 3;
+constexpr uint32_t kIsExiting = 0x4;  // PF_EXITING of linux/sched.h
 constexpr unsigned long kPidfdGetInfo = _IOWR(0xFF, 11, PidfdInfo);
 
 /// Fields of /proc/PID/stat behind the name, the first one being field 3.
 struct StatFields {
   char state = 0;  ///< of its first thread
   pid_t parent = 0;
+  uint32_t flags = 0;  ///< of its first thread, too
   int thread_count = 0;
   uint64_t start_time = 0;
   int exit_code = 0;
@@ -62,6 +64,7 @@ std::optional<StatFields> read_stat(pid_t pid) noexcept {
     ++field;
     if (field == 3) fields.state = *word;
     if (field == 4) fields.parent = std::atoi(word);
+    if (field == 9) fields.flags = static_cast<uint32_t>(std::strtoul(word, nullptr, 10));
     if (field == 20) fields.thread_count = std::atoi(word);
     if (field == 22) fields.start_time = std::strtoull(word, nullptr, 10);
     if (field == 52) fields.exit_code = std::atoi(word);
@@ -83,6 +86,13 @@ int open_pidfd(pid_t pid) noexcept { return static_cast<int>(::syscall(SYS_pidfd
 bool has_ended(int pidfd) noexcept {
   pollfd poll_fd{pidfd, POLLIN, 0};
   return ::poll(&poll_fd, 1, 0) > 0;
+}
+
+bool is_exiting(int pidfd, pid_t pid) noexcept {
+  const auto stat = read_stat(pid);
+  const bool is_marked =
+      stat && (stat->state == 'Z' || stat->state == 'X' || (stat->flags & kIsExiting) != 0);
+  return is_marked || has_ended(pidfd);  // in this order: else `pid` may be another's by now
 }
 
 bool has_hung_up(int socket) noexcept {

@@ -22,6 +22,9 @@ ExitStatus decode(int wait_status) noexcept;
 int open_pidfd(pid_t pid) noexcept;
 /// True when the process behind `pidfd` has ended.
 bool has_ended(int pidfd) noexcept;
+/// True when it has ended or is about to: its descriptors are closed some time before has_ended()
+/// says so. Of one that runs on without its first thread it is true, too.
+bool is_exiting(int pidfd, pid_t pid) noexcept;
 /// True when nobody is at the other end of a socket any more.
 bool has_hung_up(int socket) noexcept;
 

@@ -208,7 +208,8 @@ void Server::registered_gone(uint32_t index) {
 }
 
 /// A hang-up is the end of a process only where no pidfd tells it: a program may close descriptors
-/// that are not its own and go on recording.
+/// that are not its own and go on recording. One that gave up on us records into a file what it is
+/// in; one that dies hangs up, too, some time before its pidfd tells, and is still in that call.
 void Server::connection_gone(uint32_t cell_index) {
   const auto it = processes_.find(cell_index);
   if (it == processes_.end() || it->second.ended_ns != 0) return;
@@ -217,7 +218,8 @@ void Server::connection_gone(uint32_t cell_index) {
     end_process(cell_index);
     return;
   }
-  drainer_->withdraw_call(cell_index);
+  if (!proc::is_exiting(process.pidfd.get(), state_->process(cell_index).pid_here()))
+    drainer_->withdraw_call(cell_index);
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, process.connection.get(), nullptr);
 }
 

@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <functional>
 #include <optional>
@@ -88,6 +90,17 @@ class Agent {
       server_->advance(monotonic_ns());
     }
     return is_true();
+  }
+  bool is_done(uint32_t cell) {
+    return process(cell).phase.load() >= static_cast<uint32_t>(ProcessPhase::kDrained);
+  }
+  /// Records of processes: also calls that were open when they ended.
+  uint64_t staged_count() {
+    uint64_t count = 0;
+    const uint64_t head = state_.header().staging_head.load();
+    for (uint64_t at = 0; at < head; at += staging_.entry(at)->entry_bytes)
+      count += staging_.entry(at)->counted;
+    return count;
   }
   bool is_over() const { return server_->is_over(monotonic_ns() + kPassNs * kPasses); }
   /// Exit code that the first process has in the end, or kUnknown.
