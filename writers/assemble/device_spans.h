@@ -64,8 +64,8 @@ class DeviceSpans {
   uint64_t restart();
   /// How many of a process there is room for, calls of CUDA, waits and overhead included.
   uint64_t most_count() const;
-  /// What ends before `first_ticks` is left out (SpanWindow); each stream of the process begins with
-  /// a kDeviceGap if there was work among that. Until restart().
+  /// What ends before `first_ticks` is left out (SpanWindow); each stream of the process begins
+  /// with a kDeviceGap if there was work among that. Until restart().
   void begin_window(uint64_t first_ticks) { window_ticks_ = first_ticks; }
   /// Kernels, copies, sets and graphs, of all processes.
   uint64_t left_out_work_count() const { return left_out_work_count_; }

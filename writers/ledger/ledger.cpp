@@ -42,8 +42,8 @@ bool has_seen_end(const Group& group) {
          process->exit->signal != 0;
 }
 
-/// Whether who has the rank that the launcher gave to `group`, which was only followed, may have been
-/// started by it. Otherwise it was a rank itself, of another program of the launch.
+/// Whether who has the rank that the launcher gave to `group`, which was only followed, may have
+/// been started by it. Otherwise it was a rank itself, of another program of the launch.
 bool may_be_above_its_rank(const Model& model, const Group& group) {
   const ProcessStartDefinition& start = group.process->start;
   if (start.rank < 0) return true;

@@ -9,7 +9,8 @@
 /// (of a transfer the pair) and sequence. These are the same on all ranks: an operation has the
 /// rows of all its members or none, and no rank, communicator or time of the job is preferred.
 /// Operations that never ended (in flight) are not thinned out; they stand behind the others of
-/// their process. Of those whose end alone is not known (EndedKernels) only the number is. Shares thin out by what they have saved: no more than the whole job needs.
+/// their process. Of those whose end alone is not known (EndedKernels) only the number is. Shares
+/// thin out by what they have saved: no more than the whole job needs.
 ///
 /// Thread: one.   Cost: a hash per operation, two where its time comes later; at most 54 MiB of
 /// rows, and a histogram per communicator, function and power of two.
@@ -89,7 +90,8 @@ class OperationTable {
   /// One operation in 2^n has rows.
   uint32_t thinning() const { return thinning_; }
   /// Operations of which nothing is known, or of which only the end is not: records were lost
-  /// behind the ring, or a pause had none made. Those after a member's last known one are not seen to miss.
+  /// behind the ring, or a pause had none made. Those after a member's last known one are not seen
+  /// to miss.
   uint64_t missing_count() const { return missing_count_; }
   bool is_empty() const { return histograms_.empty(); }
 

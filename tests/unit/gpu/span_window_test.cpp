@@ -1,4 +1,4 @@
-// Which work of a device is sorted where not all of it fits: the newest, as much as there is room for.
+// Which work of a device is sorted where not all of it fits: the newest, as much as has room.
 #include "writers/assemble/span_window.h"
 
 #include <gmock/gmock.h>

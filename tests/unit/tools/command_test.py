@@ -57,7 +57,7 @@ class Command(TestCase):
         for words, says in ((["bogus"], "unknown command 'bogus'"), ([], "no command")):
             process = run(["aon", *words])
             self.assert_exit(process, 2)
-            commands = "info, finalize, hang, level, avoid, export, doctor"
+            commands = "info, finalize, hang, level, avoid, export, diff, doctor"
             self.assertEqual(process.stderr, f"aon: {says}; commands are: {commands}\n")
 
     def test_version(self):
