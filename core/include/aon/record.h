@@ -24,8 +24,7 @@
 /// | kind        | start | duration | id         | a32       | a64        | words               |
 /// |-------------|-------|----------|------------|-----------|------------|---------------------|
 /// | kSpan       | entry | yes      | region     | ValueType | value or   | of MPI_Pcontrol     |
-/// | kMessage    | entry | yes      | region     | comm      | bytes      | peer+tag, request,  |
-/// |             |       |          |            |           |            | channel             |
+/// | kMessage    | entry | yes      | region     | comm      | bytes      | peer+tag, request   |
 /// | kExchange   | entry | yes      | region     | comm      | bytes sent | dest+tag,           |
 /// |             |       |          |            |           |            | bytes received,     |
 /// |             |       |          |            |           |            | source+tag          |
@@ -35,8 +34,7 @@
 /// | kIo         | entry | yes      | region     | file      | bytes      | operation+flags,    |
 /// |             |       |          |            |           | moved      | offset, request,    |
 /// |             |       |          |            |           |            | bytes asked for     |
-/// | kCompletion | time  |          | 0          | comm      | bytes      | peer+tag, request,  |
-/// |             |       |          |            |           |            | channel             |
+/// | kCompletion | time  |          | 0          | comm      | bytes      | peer+tag, request   |
 /// |             | time  |          | kIo        | file      | bytes      | operation+flags,    |
 /// |             |       |          |            |           | moved      | request             |
 /// | kBegin      | time  |          | region     | ValueType | value      |                     |
@@ -67,10 +65,9 @@
 /// "target+operation" is the same with a rank of the window and an RmaOperation; the completion of
 /// an RMA request has them, and the window, in the places of peer, tag and communicator.
 /// "operation+flags" packs an IoOperation and IoFlags. The request of a kIo is a number that no
-/// other has in its process, whether or not a request of MPI belongs to it. "instance", "channel":
-/// aon/mpi.h.
+/// other has in its process, whether or not a request of MPI belongs to it. "instance": aon/mpi.h.
 /// A kCallSample is written by the agent, into a stream of its own per process; its period is in
-/// units of the event that was sampled (SamplingDefinition).
+/// units of the event that was sampled (SamplingDefinition). Behind a request: channel (aon/mpi.h).
 /// A kCounters stands before the record of its call, with its start, duration and region, or, as
 /// kNextBorder (aon/annotation.h), before a kBegin or kEnd. Counter i is the metric
 /// kFirstCounterMetric + i; its values count from the thread's first event (docs/counters.md).
