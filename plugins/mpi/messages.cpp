@@ -46,7 +46,7 @@ class Channels {
   }
 
  private:
-  static constexpr uint32_t kMaxEnvelopes = 1u << 18;  ///< some MiB
+  static constexpr uint32_t kMaxEnvelopes = 1u << 17;  ///< 4 MiB
 
   SpinLock lock_;
   SharedHandleMap counts_ AON_GUARDED_BY(lock_);
