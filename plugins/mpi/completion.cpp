@@ -241,8 +241,7 @@ void learn_exchange_status(Handle communicator) noexcept {
   int rank = 0;
   int is_inter = 0;
   if (queries.isendrecv == nullptr || queries.wait == nullptr || abi.fortran.byte == 0) return;
-  if (queries.comm_test_inter == nullptr) return;
-  queries.comm_test_inter(communicator, &is_inter);
+  if (queries.comm_test_inter != nullptr) queries.comm_test_inter(communicator, &is_inter);
   if (is_inter != 0 || g_exchange_is_learned.exchange(true, std::memory_order_relaxed)) return;
   if (queries.comm_rank(communicator, &rank) != kSuccess ||
       queries.isendrecv(out, kBytes, abi.fortran.byte, rank, kTag, in, kBytes, abi.fortran.byte,

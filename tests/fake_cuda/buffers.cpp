@@ -225,9 +225,17 @@ void flush(bool is_forced) {
 }
 
 void lose_records() {
-  Buffers& s = all();
-  const std::lock_guard lock(s.mutex);
-  for (ThreadBuffer* thread : s.threads) thread->buffer.used = 0;
+  std::vector<ThreadBuffer*> threads;
+  {
+    const std::lock_guard lock(all().mutex);
+    threads = all().threads;
+  }
+  for (ThreadBuffer* thread : threads) {
+    const std::lock_guard lock(thread->mutex);
+    // What is behind its last record is as it was handed out.
+    if (thread->buffer.used != 0) memset(thread->buffer.bytes, 0, thread->buffer.used);
+    thread->buffer.used = 0;
+  }
 }
 
 }  // namespace aon::fake

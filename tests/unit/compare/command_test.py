@@ -77,7 +77,7 @@ class Diff(TestCase):
         self.assertRegex(text, r"step 'step': 1\.0\d+ ms -> 1\.4\d+ ms: slower, \+3\d\.\d+ %")
         self.assertRegex(text, r"rank 2 \(on n2\) computes 1\.(399|40\d) times as long as before")
         self.assertNotIn("rank 1 ", text)
-        self.assertIn("of the steps within these runs", text)
+        self.assertIn("of the steps within these two runs", text)
         told = self.told(base, now)
         self.assertEqual(told["verdict"], "slower")
         [loop] = told["loops"]
@@ -168,7 +168,7 @@ class Diff(TestCase):
         told = self.told(output, output)
         self.assertEqual(told["verdict"], "no difference seen")
         [loop] = told["loops"]
-        self.assertEqual((loop["name"], loop["steps"]), ("step", 60))
+        self.assertEqual((loop["name"], loop["new_steps"]), ("step", 60))
         self.assertGreater(loop["duration_ns"]["base"], 0)
         self.assertEqual(told["not_the_same"], [])
 
