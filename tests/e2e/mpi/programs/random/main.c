@@ -135,8 +135,8 @@ static void burst(State* s) {
   for (int i = 0; i < burst_count; ++i) {
     const int bytes = below(&s->own, sizeof out), tag = below(&s->own, 1 << 14);
     tell("send %d %d %d %d %d", c->id, me, me, tag, bytes);
-    DO(Sendrecv, out, bytes, MPI_BYTE, me, tag, in, sizeof in, MPI_BYTE, me, MPI_ANY_TAG,
-       c->handle, MPI_STATUS_IGNORE);
+    DO(Sendrecv, out, bytes, MPI_BYTE, me, tag, in, sizeof in, MPI_BYTE, me, MPI_ANY_TAG, c->handle,
+       MPI_STATUS_IGNORE);
   }
 }
 
