@@ -167,6 +167,8 @@ void print_regions(std::span<const compare::RegionChange> regions, const std::st
     print_line(fmt::format("  and {} more (--json has all)", regions.size() - kShownRegions));
 }
 
+constexpr const char* kMoreRuns = "; give several runs (--base, --new)";
+
 /// What the intervals hold.
 std::string method_text(const Comparison& all) {
   if (all.is_between_runs) {
@@ -175,12 +177,11 @@ std::string method_text(const Comparison& all) {
                        is_single ? "; the single one is taken to vary as the others do" : "");
   }
   if (all.loops.empty())
-    return "one run of each, and no steps in both: nothing tells a change from chance; give "
-           "several "
-           "runs (--base, --new)";
+    return "one run of each, and no steps in both: nothing tells a change from chance" +
+           std::string(kMoreRuns);
   return "intervals of 95 %, of the steps within these two runs: what differs from run to run is "
-         "not "
-         "in them; give several runs (--base, --new)";
+         "not in them" +
+         std::string(kMoreRuns);
 }
 
 void print(const Comparison& all) {

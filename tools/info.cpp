@@ -9,17 +9,13 @@
 #include "core/spool/files.h"
 #include "tools/command.h"
 #include "tools/job_folder.h"
+#include "tools/json.h"
 #include "tools/ledger_summary.h"
 #include "tools/live_job.h"
 #include "writers/assemble/leftover_rings.h"
 
 namespace aon::tools {
 namespace {
-
-std::string text_of(const nlohmann::json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
 
 /// Rank, node, program, exit and counts of one process.
 std::string rank_line(const nlohmann::json& rank) {

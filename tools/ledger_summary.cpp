@@ -16,6 +16,7 @@
 #include "core/base/file.h"
 #include "core/provider/names.h"
 #include "tools/job_folder.h"
+#include "tools/json.h"
 
 namespace aon::tools {
 namespace {
@@ -28,22 +29,10 @@ constexpr size_t kMaxShownFindings = 3;
 constexpr const char* kCut = "... (see aon.json)";
 constexpr size_t kMaxNamed = 8;  ///< ranks or processes in one line
 
-const Json& member(const Json& object, const char* key) {
-  static const Json kNothing;
-  if (!object.is_object()) return kNothing;
-  const auto found = object.find(key);
-  return found == object.end() ? kNothing : *found;
-}
-
 uint64_t count_of(const Json& object, const char* key) {
   const Json& value = member(object, key);
   return value.is_number() && value.get<double>() > 0 ? static_cast<uint64_t>(value.get<double>())
                                                       : 0;
-}
-
-std::string text_of(const Json& object, const char* key) {
-  const Json& value = member(object, key);
-  return value.is_string() ? value.get<std::string>() : std::string();
 }
 
 /// Seconds between two ISO-8601 times of the same day form; negative when unknown.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "tools/json.h"
 #include "tools/ledger_summary.h"
 #include "writers/hdf5/h5.h"
 #include "writers/hdf5/read.h"
@@ -18,21 +19,9 @@ using Json = nlohmann::json;
 constexpr double kNotTold = std::numeric_limits<double>::quiet_NaN();
 constexpr size_t kLeastToWarmUp = 10;  ///< of fewer steps none is left out
 
-const Json& member(const Json& object, const char* key) {
-  static const Json kNothing;
-  if (!object.is_object()) return kNothing;
-  const auto found = object.find(key);
-  return found == object.end() ? kNothing : *found;
-}
-
 double number_of(const Json& object, const char* key, double otherwise = 0) {
   const Json& value = member(object, key);
   return value.is_number() ? value.get<double>() : otherwise;
-}
-
-std::string text_of(const Json& object, const char* key) {
-  const Json& value = member(object, key);
-  return value.is_string() ? value.get<std::string>() : std::string();
 }
 
 void read_ledger_into(const Json& ledger, Job* job) {

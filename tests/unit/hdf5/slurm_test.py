@@ -78,40 +78,34 @@ class Slurm(unittest.TestCase):
         self.assertFalse(os.path.exists(self.path("slurm.h5")))
 
 
-class SlurmOfOneHost(unittest.TestCase):
-    """Two agents on one host, of containers."""
+class Tasks:
+    """Which tasks the series of nodes are of."""
 
     setUp = Slurm.setUp
     path = Slurm.path
     export = Slurm.export
     sh5util = Slurm.sh5util
-    OPTIONS = ["--one-host"]
 
-    def test_has_the_ranks_of_all_its_agents(self):
+    def test_has_these_tasks(self):
         self.export()
         self.sh5util("-E", "-l", "Node:TimeSeries", "-o", self.path("series.csv"))
         with open(self.path("series.csv"), encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
-        self.assertEqual({(row["Node"], row["Series"]) for row in rows},
-                         {("node0", "0"), ("node0", "1"), ("node0", "2")})
+        self.assertEqual({(row["Node"], row["Series"]) for row in rows}, self.TASKS)
 
 
-class SlurmWithoutRanks(unittest.TestCase):
+class SlurmOfOneHost(Tasks, unittest.TestCase):
+    """Two agents on one host, of containers: the ranks of all."""
+
+    OPTIONS = ["--one-host"]
+    TASKS = {("node0", "0"), ("node0", "1"), ("node0", "2")}
+
+
+class SlurmWithoutRanks(Tasks, unittest.TestCase):
     """A job without MPI: its processes are its tasks."""
 
-    setUp = Slurm.setUp
-    path = Slurm.path
-    export = Slurm.export
-    sh5util = Slurm.sh5util
     OPTIONS = ["--no-ranks"]
-
-    def test_has_its_processes(self):
-        self.export()
-        self.sh5util("-E", "-l", "Node:TimeSeries", "-o", self.path("series.csv"))
-        with open(self.path("series.csv"), encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
-        self.assertEqual({(row["Node"], row["Series"]) for row in rows},
-                         {("node0", "0"), ("node0", "1"), ("node1", "2")})
+    TASKS = {("node0", "0"), ("node0", "1"), ("node1", "2")}
 
 
 class SlurmOfShares(Slurm):
