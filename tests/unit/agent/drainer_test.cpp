@@ -13,6 +13,7 @@
 
 #include "core/agent/staging.h"
 #include "core/agent/stuck.h"
+#include "tests/unit/agent/staged_count.h"
 
 namespace aon::agent {
 namespace {
@@ -91,13 +92,7 @@ class DrainerTest : public testing::Test {
   StreamCell& stream(uint32_t process, uint16_t slot) {
     return state_.stream(state_.find_or_add_stream(process, slot, 0));
   }
-  uint64_t staged_count() {
-    uint64_t count = 0;
-    const uint64_t head = state_.header().staging_head.load();
-    for (uint64_t at = 0; at < head; at += staging_.entry(at)->entry_bytes)
-      count += staging_.entry(at)->counted;
-    return count;
-  }
+  uint64_t staged_count() { return agent::staged_count(state_, staging_); }
 
   UniqueFd state_fd_;
   UniqueFd staging_fd_;

@@ -22,6 +22,7 @@
 #include "core/agent/timing.h"
 #include "core/base/packet.h"
 #include "tests/old_kernel.h"
+#include "tests/unit/agent/staged_count.h"
 
 namespace aon::agent {
 
@@ -94,14 +95,7 @@ class Agent {
   bool is_done(uint32_t cell) {
     return process(cell).phase.load() >= static_cast<uint32_t>(ProcessPhase::kDrained);
   }
-  /// Records of processes: also calls that were open when they ended.
-  uint64_t staged_count() {
-    uint64_t count = 0;
-    const uint64_t head = state_.header().staging_head.load();
-    for (uint64_t at = 0; at < head; at += staging_.entry(at)->entry_bytes)
-      count += staging_.entry(at)->counted;
-    return count;
-  }
+  uint64_t staged_count() { return agent::staged_count(state_, staging_); }
   bool is_over() const { return server_->is_over(monotonic_ns() + kPassNs * kPasses); }
   /// Exit code that the first process has in the end, or kUnknown.
   int exit_code() {
