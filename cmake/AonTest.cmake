@@ -1,4 +1,5 @@
-# aon_unit_test(part SOURCES ... LIBRARIES ... [LABELS ...] [ALONE]): GoogleTest program; ctest names are `part.Suite.name`.
+# aon_unit_test(part SOURCES ... LIBRARIES ... [LABELS ...] [PATHS name path ...] [ALONE]): GoogleTest program; ctest names are `part.Suite.name`.
+# PATHS are `extern const char* const` of a source that is generated: in compilers' options they keep objects out of other clones' cache.
 # Of sanitized programs, which take long to start, all tests of a part run in one process, `part.Tests`; ALONE: each needs its own.
 # aon_script_test(name COMMAND ... [LABELS ...] [TIMEOUT s]): any command; `name` begins with the part it tests.
 #
@@ -13,9 +14,19 @@ find_program(AON_MOLD mold)
 mark_as_advanced(AON_MOLD)
 
 function(aon_unit_test part)
-  cmake_parse_arguments(arg "ALONE" "" "SOURCES;LIBRARIES;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "ALONE" "" "SOURCES;LIBRARIES;LABELS;PATHS" ${ARGN})
   string(REPLACE "." "_" target test_${part})
-  add_executable(${target} ${arg_SOURCES})
+  set(paths "")
+  if(arg_PATHS)
+    set(paths ${CMAKE_CURRENT_BINARY_DIR}/${target}_paths.cpp)
+    set(text "")
+    while(arg_PATHS)
+      list(POP_FRONT arg_PATHS name path)
+      string(APPEND text "extern const char* const ${name};\nconst char* const ${name} = \"${path}\";\n")
+    endwhile()
+    file(GENERATE OUTPUT ${paths} CONTENT "${text}")
+  endif()
+  add_executable(${target} ${arg_SOURCES} ${paths})
   aon_skip_ubsan(${arg_SOURCES})
   target_compile_options(${target} PRIVATE -O1 -g1)  # compiles in two thirds of the time of -O2 -g
   target_link_libraries(${target} PRIVATE aon_settings ${arg_LIBRARIES} GTest::gtest GTest::gmock GTest::gtest_main)

@@ -64,7 +64,7 @@ def key_of(entry, dependencies, common):
     files = dependencies.get(object_of(entry))
     if files is None:
         return None
-    key = hashlib.sha256(f"{common}\n{entry['command']}".replace(f"{ROOT}/", "").encode())
+    key = hashlib.sha256(f"{common}\n{entry['command']}".replace(str(ROOT), "").encode())
     for path in sorted(files):
         key.update(f"\n{path.relative_to(ROOT)}\n".encode())
         key.update(hashlib.sha256(path.read_bytes()).digest())

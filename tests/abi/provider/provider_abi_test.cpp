@@ -6,13 +6,15 @@
 #include "core/provider/loader.h"
 #include "tests/unit/provider/fake_core.h"
 
+extern const char* const kProviderFolder;  // the build writes it
+
 namespace aon::provider {
 namespace {
 
 using testing::HasSubstr;
 
 Result<Provider> load(const std::string& name) {
-  const std::filesystem::path folder = PROVIDER_FOLDER;
+  const std::filesystem::path folder = kProviderFolder;
   return Provider::load(folder / ("libabi_provider_" + name + ".so"), AON_HOST_NODE, folder);
 }
 

@@ -27,6 +27,8 @@ extern "C" [[gnu::visibility("default")]] int __lsan_is_turned_off();
 int __lsan_is_turned_off() { return 1; }
 // NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
+extern const char* const kFixtures;  // the build writes it
+
 namespace aon::cupti {
 namespace {
 
@@ -134,7 +136,7 @@ bool replay(const fs::path& path) {
 TEST(CuptiReplay, gives_the_work_that_was_checked_by_hand) {
   int count = 0;
   std::string left_out;
-  for (const auto& entry : fs::directory_iterator(FIXTURES)) {
+  for (const auto& entry : fs::directory_iterator(kFixtures)) {
     if (entry.path().extension() != ".bin") continue;
     if (replay(entry.path())) {
       ++count;
@@ -147,7 +149,7 @@ TEST(CuptiReplay, gives_the_work_that_was_checked_by_hand) {
 }
 
 TEST(CuptiReplay, a_fixture_that_is_cut_off_anywhere_ends_there) {
-  const std::string whole = read_file(fs::path(FIXTURES) / "made-two-streams.bin");
+  const std::string whole = read_file(fs::path(kFixtures) / "made-two-streams.bin");
   ASSERT_GT(whole.size(), 1000u);
   const fs::path path = fs::path(testing::TempDir()) / "cut.bin";
   for (size_t size = 0; size < whole.size(); size += 97) {

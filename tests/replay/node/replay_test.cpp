@@ -17,6 +17,8 @@
 #include "tests/replay/node/machine.h"
 #include "tests/unit/provider/fake_core.h"
 
+extern const char* const kFixtures;  // the build writes it
+
 namespace aon::node {
 namespace {
 
@@ -107,7 +109,7 @@ void replay(const std::filesystem::path& path) {
 
 TEST(NodeReplay, gives_the_samples_that_were_checked_by_hand) {
   int machines = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(FIXTURES)) {
+  for (const auto& entry : std::filesystem::directory_iterator(kFixtures)) {
     if (entry.path().extension() != ".machine") continue;
     ++machines;
     replay(entry.path());

@@ -12,6 +12,8 @@
 #include "tests/replay/perf/transcript.h"
 #include "tests/unit/provider/fake_core.h"
 
+extern const char* const kFixtures;  // the build writes it
+
 namespace aon::perf {
 namespace {
 
@@ -72,7 +74,7 @@ void replay(const std::filesystem::path& transcript) {
 
 TEST(PerfReplay, gives_the_samples_that_were_checked_by_hand) {
   int machines = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(FIXTURES)) {
+  for (const auto& entry : std::filesystem::directory_iterator(kFixtures)) {
     if (entry.path().extension() != ".transcript") continue;
     ++machines;
     replay(entry.path());

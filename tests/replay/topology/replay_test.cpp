@@ -9,8 +9,12 @@
 
 #include "core/topology/topology.h"
 
+extern const char* const kFixtures;  // the build writes it
+
 namespace aon::topology {
 namespace {
+
+std::string fixture(const std::string& name) { return std::string(kFixtures) + "/" + name; }
 
 std::string read_file(const std::filesystem::path& path) {
   std::ifstream file(path);
@@ -33,7 +37,7 @@ std::string table_of(const Topology& topology) {
 
 TEST(RecordedMachine, gives_the_table_that_was_checked_by_hand) {
   int machines = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(FIXTURES)) {
+  for (const auto& entry : std::filesystem::directory_iterator(kFixtures)) {
     if (entry.path().extension() != ".xml") continue;
     ++machines;
     const Result<Topology> topology = Topology::from_xml(read_file(entry.path()));
@@ -48,19 +52,19 @@ TEST(RecordedMachine, gives_the_table_that_was_checked_by_hand) {
 }
 
 TEST(RecordedMachine, is_what_HWLOC_XMLFILE_names) {
-  setenv("HWLOC_XMLFILE", FIXTURES "/epyc-vm-2cpu.xml", 1);
+  setenv("HWLOC_XMLFILE", fixture("epyc-vm-2cpu.xml").c_str(), 1);
   const Result<Topology> topology = Topology::load();
   unsetenv("HWLOC_XMLFILE");
   ASSERT_TRUE(topology);
   EXPECT_FALSE(topology.value().is_this_system());
-  EXPECT_EQ(table_of(topology.value()), read_file(FIXTURES "/epyc-vm-2cpu.txt"));
+  EXPECT_EQ(table_of(topology.value()), read_file(fixture("epyc-vm-2cpu.txt")));
 }
 
 /// The recorded machine with more PCI devices put on its bus.
 class AddedDevices : public testing::Test {
  protected:
   std::vector<Object> devices(const std::string& pci_objects) {
-    std::string xml = read_file(FIXTURES "/epyc-vm-2cpu.xml");
+    std::string xml = read_file(fixture("epyc-vm-2cpu.xml"));
     const size_t bridge = xml.find("<object type=\"Bridge\"");
     const size_t inside = xml.find('>', bridge) + 1;
     xml.insert(inside, pci_objects);

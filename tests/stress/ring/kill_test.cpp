@@ -22,6 +22,8 @@
 #include "tests/unit/runtime/fake_agent.h"
 #include "tests/unit/runtime/numbered.h"
 
+extern const char* const kKillChild;  // the build writes it
+
 namespace aon::test {
 namespace {
 
@@ -42,7 +44,7 @@ pid_t start(const std::string& name, const FakeAgent& agent, const OracleFile& o
   setenv("AON_SOCKET", agent.socket_path().c_str(), 1);
   setenv("AON_OUTPUT", "", 1);
   setenv("AON_ATTACH_MS", "1000", 1);  // the machine may be busy
-  execl(KILL_CHILD, KILL_CHILD, name.c_str(), oracle.path().c_str(), nullptr);
+  execl(kKillChild, kKillChild, name.c_str(), oracle.path().c_str(), nullptr);
   _exit(127);
 }
 

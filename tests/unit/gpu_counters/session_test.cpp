@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <thread>
 
+extern const char* const kFakeCupti;  // the build writes it
+
 namespace aon::gpu_counters {
 namespace {
 
@@ -14,7 +16,7 @@ constexpr uint64_t kMs = 1'000'000;
 class GpuCountersSession : public testing::Test {
  protected:
   void SetUp() override {
-    setenv("AON_CUPTI_LIB", FAKE_CUPTI, 1);
+    setenv("AON_CUPTI_LIB", kFakeCupti, 1);
     ASSERT_FALSE(library_.open());
     session_ = std::make_unique<Session>(library_.call(), 0);
   }
@@ -125,7 +127,7 @@ TEST_F(GpuCountersSession, a_full_buffer_is_counted) {
 }
 
 TEST(GpuCountersLibrary, that_may_sample_another_gpu_is_not_used) {
-  setenv("AON_CUPTI_LIB", FAKE_CUPTI, 1);
+  setenv("AON_CUPTI_LIB", kFakeCupti, 1);
   setenv("FAKE_PM_VERSION", "24", 1);
   const Problem problem = Library().open();
   EXPECT_NE(problem.reason.find("version 24"), std::string::npos) << problem.reason;

@@ -17,6 +17,8 @@
 #include "tests/unit/launcher/temporary_folder.h"
 #include "tests/unit/provider/fake_core.h"
 
+extern const char* const kProviders;  // the build writes it
+
 namespace aon::node {
 namespace {
 
@@ -284,7 +286,7 @@ INSTANTIATE_TEST_SUITE_P(Each, NodeProcessBeats,
 class NodeProvider : public testing::TestWithParam<const char*> {};
 
 TEST_P(NodeProvider, works_or_says_why_not) {
-  const std::filesystem::path folder = PROVIDERS;
+  const std::filesystem::path folder = kProviders;
   auto loaded =
       provider::Provider::load(provider::provider_path(folder, GetParam()), AON_HOST_NODE, folder);
   ASSERT_TRUE(loaded) << loaded.error().message;
@@ -314,7 +316,7 @@ INSTANTIATE_TEST_SUITE_P(Each, NodeProvider,
                          [](const auto& one) { return std::string(one.param); });
 
 TEST(NodeRealProcess, counts_the_bytes_that_a_real_process_writes) {
-  const std::filesystem::path folder = PROVIDERS;
+  const std::filesystem::path folder = kProviders;
   auto loaded =
       provider::Provider::load(provider::provider_path(folder, "process"), AON_HOST_NODE, folder);
   ASSERT_TRUE(loaded) << loaded.error().message;

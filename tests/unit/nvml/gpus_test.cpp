@@ -6,6 +6,9 @@
 #include <map>
 #include <optional>
 
+extern const char* const kFakeNvml;     // the build writes it
+extern const char* const kFakeNvmlOld;  // the build writes it
+
 namespace aon::nvml {
 namespace {
 
@@ -16,7 +19,7 @@ class NvmlGpus : public testing::Test {
  protected:
   static void knob(const char* name, const std::string& value) { setenv(name, value.c_str(), 1); }
 
-  void open(const char* library = FAKE_NVML, uint32_t rest = kRestPerCost) {
+  void open(const char* library = kFakeNvml, uint32_t rest = kRestPerCost) {
     gpus_.emplace(
         library, [this] { return clock_ns_ += cost_ns_; }, rest);
     is_found_ = gpus_->find();
@@ -142,7 +145,7 @@ TEST_F(NvmlGpus, asking_keeps_to_the_budget) {
   EXPECT_EQ(rest_per_gpu(100), 2u) << "what launches may wait for bounds it then";
   EXPECT_EQ(rest_per_gpu(0), 20'000u);
   knob("FAKE_NVML_GPUS", "1");
-  open(FAKE_NVML, rest_per_gpu(1));
+  open(kFakeNvml, rest_per_gpu(1));
   ASSERT_EQ(gpus_->gpus().size(), 1u);
   cost_ns_ = 2 * kMs;
   read(0);
@@ -153,7 +156,7 @@ TEST_F(NvmlGpus, asking_keeps_to_the_budget) {
 
 /// Two looks that a program's lock of the driver held up: 200 T would be 40 s.
 TEST_F(NvmlGpus, a_rest_is_no_longer_than_ten_seconds_but_for_the_programs_sake) {
-  open(FAKE_NVML, rest_per_gpu(1));
+  open(kFakeNvml, rest_per_gpu(1));
   ASSERT_EQ(gpus_->gpus().size(), 1u);
   cost_ns_ = 200 * kMs;
   gpus_->read(0);
@@ -167,7 +170,7 @@ TEST_F(NvmlGpus, a_rest_is_no_longer_than_ten_seconds_but_for_the_programs_sake)
 }
 
 TEST_F(NvmlGpus, a_short_answer_is_not_told_as_none) {
-  open(FAKE_NVML, rest_per_gpu(0.01));
+  open(kFakeNvml, rest_per_gpu(0.01));
   cost_ns_ = kMs / 4;
   read(0);
   read(102 * kMs);
@@ -178,7 +181,7 @@ TEST_F(NvmlGpus, a_short_answer_is_not_told_as_none) {
 
 TEST_F(NvmlGpus, more_gpus_have_more_of_the_budget) {
   knob("FAKE_NVML_GPUS", "2");
-  open(FAKE_NVML, rest_per_gpu(1));
+  open(kFakeNvml, rest_per_gpu(1));
   ASSERT_EQ(gpus_->gpus().size(), 2u);
   cost_ns_ = 2 * kMs;
   read(0);
@@ -187,7 +190,7 @@ TEST_F(NvmlGpus, more_gpus_have_more_of_the_budget) {
 }
 
 TEST_F(NvmlGpus, an_old_version_gives_what_it_has) {
-  open(FAKE_NVML_OLD);
+  open(kFakeNvmlOld);
   ASSERT_TRUE(is_found_);
   const auto values = read(0);
   EXPECT_EQ(values.at("nvml/power"), 100);

@@ -12,6 +12,9 @@
 #include "core/provider/names.h"
 #include "tests/unit/provider/fake_core.h"
 
+extern const char* const kFakeNvml;   // the build writes it
+extern const char* const kProviders;  // the build writes it
+
 namespace aon::nvml {
 namespace {
 
@@ -19,7 +22,7 @@ constexpr uint32_t kLongMs = 30'000;
 
 TEST(NvmlPoller, hands_over_what_it_read) {
   Poller poller(
-      FAKE_NVML, [] { return uint64_t{7}; }, kRestPerCost);
+      kFakeNvml, [] { return uint64_t{7}; }, kRestPerCost);
   ASSERT_TRUE(poller.start());
   ASSERT_TRUE(poller.wait_found(kLongMs));
   EXPECT_EQ(poller.gpus().size(), 1u);
@@ -34,7 +37,7 @@ TEST(NvmlPoller, hands_over_what_it_read) {
 TEST(NvmlPoller, values_that_nobody_takes_are_dropped_and_counted) {
   setenv("FAKE_NVML_GPUS", "16", 1);
   Poller poller(
-      FAKE_NVML, [] { return uint64_t{0}; }, kRestPerCost);
+      kFakeNvml, [] { return uint64_t{0}; }, kRestPerCost);
   ASSERT_TRUE(poller.start());
   ASSERT_TRUE(poller.wait_found(kLongMs));
   // Each reading gives some 20 values of each GPU.
@@ -59,7 +62,7 @@ TEST(NvmlPoller, makes_no_thread_without_the_library) {
 TEST(NvmlPoller, a_driver_that_hangs_hangs_nobody_else) {
   setenv("FAKE_NVML_HANG", "nvmlDeviceGetTemperature:2", 1);
   auto poller = std::make_unique<Poller>(
-      FAKE_NVML, [] { return uint64_t{0}; }, kRestPerCost);
+      kFakeNvml, [] { return uint64_t{0}; }, kRestPerCost);
   ASSERT_TRUE(poller->start());
   ASSERT_TRUE(poller->wait_found(kLongMs));
   EXPECT_FALSE(poller->read_now(100));
@@ -73,7 +76,7 @@ TEST(NvmlPoller, a_driver_that_hangs_hangs_nobody_else) {
 TEST(NvmlPoller, an_answer_that_took_long_is_a_time_without_values) {
   setenv("FAKE_NVML_SLOW", "nvmlDeviceGetTemperature:5200", 1);
   Poller poller(
-      FAKE_NVML, [] { return uint64_t{0}; }, kRestPerCost);
+      kFakeNvml, [] { return uint64_t{0}; }, kRestPerCost);
   ASSERT_TRUE(poller.start());
   ASSERT_TRUE(poller.wait_found(kLongMs));
   EXPECT_TRUE(poller.read_now(kLongMs));
@@ -85,7 +88,7 @@ TEST(NvmlPoller, an_answer_that_took_long_is_a_time_without_values) {
 TEST(NvmlPoller, a_driver_that_hangs_at_the_start_is_not_waited_for) {
   setenv("FAKE_NVML_HANG", "nvmlInit_v2:1", 1);
   Poller poller(
-      FAKE_NVML, [] { return uint64_t{0}; }, kRestPerCost);
+      kFakeNvml, [] { return uint64_t{0}; }, kRestPerCost);
   ASSERT_TRUE(poller.start());
   EXPECT_FALSE(poller.wait_found(100));
   EXPECT_FALSE(poller.take().is_found);
@@ -97,8 +100,8 @@ TEST(NvmlPoller, a_driver_that_hangs_at_the_start_is_not_waited_for) {
 class NvmlProvider : public testing::Test {
  protected:
   void load() {
-    ASSERT_NE(dlopen(FAKE_NVML, RTLD_NOW), nullptr) << dlerror();
-    const std::filesystem::path folder = PROVIDERS;
+    ASSERT_NE(dlopen(kFakeNvml, RTLD_NOW), nullptr) << dlerror();
+    const std::filesystem::path folder = kProviders;
     auto loaded =
         provider::Provider::load(provider::provider_path(folder, "nvml"), AON_HOST_NODE, folder);
     ASSERT_TRUE(loaded) << loaded.error().message;

@@ -14,6 +14,8 @@
 #include "tests/unit/perf/fake_kernel.h"
 #include "tests/unit/provider/fake_core.h"
 
+extern const char* const kPerfProvider;  // the build writes it
+
 namespace aon::perf {
 namespace {
 
@@ -290,7 +292,7 @@ TEST_F(PerfSession, reads_proc_in_every_tenth_tick_where_perf_may_not) {
 
 // The real provider on the real kernel; what the machine does not allow is told, not failed.
 TEST(PerfProvider, counts_the_cpu_time_of_a_real_process) {
-  const std::filesystem::path path = PERF_PROVIDER;
+  const std::filesystem::path path = kPerfProvider;
   Result<provider::Provider> loaded =
       provider::Provider::load(path, AON_HOST_NODE, path.parent_path());
   ASSERT_TRUE(loaded) << loaded.error().message;

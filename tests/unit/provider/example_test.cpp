@@ -5,11 +5,13 @@
 #include "core/provider/loader.h"
 #include "tests/unit/provider/fake_core.h"
 
+extern const char* const kExampleProvider;  // the build writes it
+
 namespace aon::provider {
 namespace {
 
 TEST(Example, samples_the_load_of_the_node) {
-  const std::filesystem::path path = EXAMPLE_PROVIDER;
+  const std::filesystem::path path = kExampleProvider;
   Result<Provider> loaded = Provider::load(path, AON_HOST_NODE, path.parent_path());
   ASSERT_TRUE(loaded) << loaded.error().message;
   Provider& example = *loaded;
@@ -30,7 +32,7 @@ TEST(Example, samples_the_load_of_the_node) {
 }
 
 TEST(Example, is_refused_in_the_profiled_process) {
-  const std::filesystem::path path = EXAMPLE_PROVIDER;
+  const std::filesystem::path path = kExampleProvider;
   const Result<Provider> loaded = Provider::load(path, AON_HOST_PROCESS, path.parent_path());
   ASSERT_FALSE(loaded);
   EXPECT_NE(loaded.error().message.find("runs on the node (aon-agent)"), std::string::npos);

@@ -9,6 +9,8 @@
 #include "tests/unit/runtime/child.h"
 #include "tests/unit/runtime/fake_agent.h"
 
+extern const char* const kLifeChild;  // the build writes it
+
 namespace aon::test {
 namespace {
 
@@ -34,7 +36,7 @@ class BellTest : public testing::Test {
   template <class Between>
   void overflow(Between between) {
     FakeAgent agent(options_);
-    Child child({LIFE_CHILD, "overflow"}, {{"AON_SOCKET", agent.socket_path()}});
+    Child child({kLifeChild, "overflow"}, {{"AON_SOCKET", agent.socket_path()}});
     EXPECT_EQ(child.read_line(), "full");
     between();
     agent.offer(child.pid(), 16);

@@ -17,6 +17,8 @@
 #include "tests/unit/runtime/fake_agent.h"
 #include "tests/unit/runtime/numbered.h"
 
+extern const char* const kLifeChild;  // the build writes it
+
 namespace aon::test {
 
 inline Environment environment(const FakeAgent& agent, Environment more = {}) {
@@ -58,7 +60,7 @@ struct WholeRun {
   explicit WholeRun(const std::string& name, const FakeAgentOptions& options = {},
                     const Environment& more = {})
       : agent(options) {
-    child = std::make_unique<Child>(std::vector<std::string>{LIFE_CHILD, name},
+    child = std::make_unique<Child>(std::vector<std::string>{kLifeChild, name},
                                     environment(agent, more));
     code = child->wait();
     taken = agent.finish(child->pid());

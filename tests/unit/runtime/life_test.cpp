@@ -30,7 +30,7 @@ TEST(Life, one_event_arrives_in_the_main_threads_slot) {
 
 TEST(Life, a_program_without_events_never_connects) {
   FakeAgent agent;
-  Child child({LIFE_CHILD, "quiet"}, environment(agent));
+  Child child({kLifeChild, "quiet"}, environment(agent));
   EXPECT_EQ(child.wait(), 0);
   EXPECT_EQ(agent.process_count(), 0u);
 }
@@ -192,7 +192,7 @@ TEST(Life, a_process_killed_in_the_call_that_asked_the_agent_shows_it_as_open) {
   FakeAgentOptions options;
   options.welcomes = false;
   FakeAgent agent(options);
-  Child child({LIFE_CHILD, "slow_call_for_ever"}, environment(agent));
+  Child child({kLifeChild, "slow_call_for_ever"}, environment(agent));
   EXPECT_EQ(child.read_line(), "attached 0");
   while (agent.process_count() == 0) usleep(1000);
   child.kill(SIGKILL);
@@ -249,7 +249,7 @@ TEST(Life, a_full_pool_refuses_counts_and_says_so_when_there_is_room_again) {
   options.offered = 16;
   options.drains = false;
   FakeAgent agent(options);
-  Child child({LIFE_CHILD, "overflow"}, environment(agent));
+  Child child({kLifeChild, "overflow"}, environment(agent));
   EXPECT_EQ(child.read_line(), "full");
   agent.offer(child.pid(), 16);
   child.write("go on\n");
@@ -272,7 +272,7 @@ TEST(Life, a_loss_tells_of_the_regions_that_ended_and_began_in_it) {
   options.offered = 16;
   options.drains = false;
   FakeAgent agent(options);
-  Child child({LIFE_CHILD, "overflow_with_regions"}, environment(agent));
+  Child child({kLifeChild, "overflow_with_regions"}, environment(agent));
   EXPECT_EQ(child.read_line(), "full");
   agent.offer(child.pid(), 16);
   child.write("go on\n");
@@ -292,7 +292,7 @@ TakenProcess run_definitions(const char* word) {
   options.offered = 16;
   options.drains = false;
   FakeAgent agent(options);
-  Child child({LIFE_CHILD, "definitions"}, environment(agent));
+  Child child({kLifeChild, "definitions"}, environment(agent));
   std::string line;
   do {
     line = child.read_line();
@@ -359,7 +359,7 @@ TEST(Life, an_agent_that_never_answers_costs_little_and_nothing_breaks) {
   FakeAgentOptions options;
   options.answers = false;
   FakeAgent agent(options);
-  Child child({LIFE_CHILD, "exit"}, environment(agent, {{"AON_ATTACH_MS", "20"}}));
+  Child child({kLifeChild, "exit"}, environment(agent, {{"AON_ATTACH_MS", "20"}}));
   EXPECT_EQ(child.wait(), 0);
 }
 
@@ -371,7 +371,7 @@ TEST(Life, without_an_agent_the_events_go_to_a_file_that_can_be_read) {
                                  {"AON_MEMORY", "2M"},
                                  {"OMPI_COMM_WORLD_RANK", "3"},
                                  {"OMPI_COMM_WORLD_SIZE", "4"}};
-  Child child({LIFE_CHILD, "exit"}, variables);
+  Child child({kLifeChild, "exit"}, variables);
   EXPECT_EQ(child.wait(), 0);
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
@@ -404,7 +404,7 @@ TEST(Life, without_an_agent_each_program_of_a_process_has_a_file) {
   ASSERT_NE(mkdtemp(folder), nullptr);
   const Environment variables = {
       {"AON_OUTPUT", folder}, {"AON_SOCKET", "/nonexistent"}, {"AON_MEMORY", "2M"}};
-  Child child({LIFE_CHILD, "exec"}, variables);
+  Child child({kLifeChild, "exec"}, variables);
   EXPECT_EQ(child.wait(), 0);
   size_t count = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {

@@ -33,7 +33,7 @@ class WithoutRing : public testing::TestWithParam<const char*> {};
 TEST_P(WithoutRing, a_process_is_counted_as_not_recorded) {
   const TemporaryOutput output;
   FakeAgent agent;
-  Child child({LIFE_CHILD, GetParam()}, environment(agent, {{"AON_OUTPUT", output.path()}}));
+  Child child({kLifeChild, GetParam()}, environment(agent, {{"AON_OUTPUT", output.path()}}));
   EXPECT_EQ(child.wait(), 0);
   EXPECT_EQ(output.unrecorded_count(), 1u);
 }
@@ -47,7 +47,7 @@ TEST(Limits, nothing_is_noted_of_a_program_that_is_not_to_be_recorded) {
     const TemporaryOutput output;
     FakeAgent agent;
     const Environment variables = {{"AON_OUTPUT", output.path()}, {"AON_DISABLE", "1"}};
-    Child child({LIFE_CHILD, name}, environment(agent, variables));
+    Child child({kLifeChild, name}, environment(agent, variables));
     EXPECT_EQ(child.wait(), 0) << name;
     EXPECT_EQ(output.unrecorded_count(), 0u) << name;
   }
@@ -58,7 +58,7 @@ TEST_P(OwnFile, can_be_read_whatever_the_umask_is) {
   const TemporaryOutput output;
   const Environment variables = {
       {"AON_OUTPUT", output.path()}, {"AON_SOCKET", "/nonexistent"}, {"AON_MEMORY", "2M"}};
-  Child child({LIFE_CHILD, GetParam()}, variables);
+  Child child({kLifeChild, GetParam()}, variables);
   EXPECT_EQ(child.wait(), 0);
   size_t count = 0;
   for (const auto& entry : fs::directory_iterator(output.node())) {
@@ -78,7 +78,7 @@ TEST(Limits, a_small_stack_is_enough_for_a_file_of_its_own) {
                                  {"AON_DOOR", "/nonexistent"},
                                  {"PMI_RANK", "0"},
                                  {"AON_MEMORY", "2M"}};
-  Child child({LIFE_CHILD, "small_signal_stack"}, variables);
+  Child child({kLifeChild, "small_signal_stack"}, variables);
   EXPECT_EQ(child.wait(), 0);
   EXPECT_EQ(child.number_behind("emitted"), 1);
   fs::remove_all(folder);

@@ -61,7 +61,7 @@ class OutputFolder : public testing::Test {
   /// What lies in `place` after a process that records and one that cannot have a ring.
   size_t made_in(const fs::path& place) const {
     for (const char* name : {"exit", "without_keys"}) {
-      Child child({LIFE_CHILD, name},
+      Child child({kLifeChild, name},
                   {{"AON_OUTPUT", output_}, {"AON_SOCKET", "/nonexistent"}, {"AON_MEMORY", "2M"}});
       EXPECT_EQ(child.wait(), 0);
     }

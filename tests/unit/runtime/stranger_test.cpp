@@ -8,6 +8,8 @@
 #include "tests/unit/runtime/child.h"
 #include "tests/unit/runtime/fake_agent.h"
 
+extern const char* const kLifeChild;  // the build writes it
+
 namespace aon::test {
 namespace {
 
@@ -17,7 +19,7 @@ struct Meeting {
       : agent(options) {
     char text[] = "/tmp/aon-output-XXXXXX";
     folder = mkdtemp(text);
-    Child child({LIFE_CHILD, name}, {{"AON_OUTPUT", folder},
+    Child child({kLifeChild, name}, {{"AON_OUTPUT", folder},
                                      {"AON_SOCKET", agent.socket_path()},
                                      {"AON_MEMORY", "2M"},
                                      {"AON_ATTACH_MS", "60000"}});

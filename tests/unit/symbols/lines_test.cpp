@@ -39,7 +39,7 @@ TEST_P(Lines, gives_inlined_functions_innermost_first) {
     EXPECT_TRUE(frames[1].is_inlined);
     EXPECT_EQ(frames[2].line, line_of("inlined.cpp", " middle(value)"));
     for (const SeenFrame& frame : frames)
-      EXPECT_EQ(frame.file, std::string(AON_SYMBOLS_SOURCES) + "/inlined.cpp");
+      EXPECT_EQ(frame.file, std::string(kPrograms) + "/inlined.cpp");
   }
   EXPECT_GT(chains, 0u);
 }

@@ -15,11 +15,12 @@
 #include "tests/unit/symbols/segments.h"
 #include "writers/symbols/resolver.h"
 
+extern const char* const kMade;      // the build writes it
+extern const char* const kPrograms;  // the build writes it
+
 namespace aon::symbols::test {
 
-inline std::string made(const std::string& name) {
-  return std::string(AON_SYMBOLS_MADE) + "/" + name;
-}
+inline std::string made(const std::string& name) { return std::string(kMade) + "/" + name; }
 
 /// First line of a command's output.
 inline std::string output_of(const std::string& command) {
@@ -96,7 +97,7 @@ inline std::string content(const std::string& path) {
 
 /// Number of the first line of programs/`source` that holds `text`.
 inline uint32_t line_of(const std::string& source, const std::string& text) {
-  const std::string all = content(std::string(AON_SYMBOLS_SOURCES) + "/" + source);
+  const std::string all = content(std::string(kPrograms) + "/" + source);
   const size_t at = all.find(text);
   EXPECT_NE(at, std::string::npos) << source << ": " << text;
   if (at == std::string::npos) return 0;

@@ -6,6 +6,8 @@
 
 #include "tools/machine_check.h"
 
+extern const char* const kBrokenLibrary;  // the build writes it
+
 namespace aon::tools {
 namespace {
 
@@ -30,10 +32,10 @@ TEST(LibraryProbe, finds_nothing_without_a_problem) {
 }
 
 TEST(LibraryProbe, outlives_a_library_that_ends_its_process) {
-  const LibraryProbe broken = probe_library({BROKEN_LIBRARY});
+  const LibraryProbe broken = probe_library({kBrokenLibrary});
   EXPECT_EQ(broken.name, "");
   EXPECT_NE(broken.problem.find("Segmentation fault"), std::string::npos) << broken.problem;
-  EXPECT_NE(broken.problem.find(BROKEN_LIBRARY), std::string::npos) << broken.problem;
+  EXPECT_NE(broken.problem.find(kBrokenLibrary), std::string::npos) << broken.problem;
 }
 
 TEST(NcclCheck, says_what_its_version_tells) {

@@ -14,6 +14,8 @@
 #include "tests/unit/writers/spool_fixture.h"
 #include "writers/assemble/assemble.h"
 
+extern const char* const kSourceFolder;  // the build writes it
+
 namespace aon::writers {
 namespace {
 
@@ -85,8 +87,8 @@ std::string checked_archive(const std::filesystem::path& job, const AssembleOpti
   const std::string anchor = (job / "traces.otf2").string();
   const CommandResult silent = run(std::string(test::kOtf2Print) + ("--silent -Werror " + anchor));
   EXPECT_EQ(silent.status, 0) << silent.output;
-  const CommandResult checked =
-      run("timeout 60 /usr/bin/python3 " AON_SOURCE_FOLDER "/tests/e2e/check_otf2.py " + anchor);
+  const CommandResult checked = run(std::string("timeout 60 /usr/bin/python3 ") + kSourceFolder +
+                                    "/tests/e2e/check_otf2.py " + anchor);
   EXPECT_EQ(checked.status, 0) << checked.output;
   const CommandResult printed = run(std::string(test::kOtf2Print) + ("-A " + anchor));
   EXPECT_EQ(printed.output.find("INVALID"), std::string::npos);
