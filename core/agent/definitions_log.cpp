@@ -179,12 +179,16 @@ DefinitionsLog::~DefinitionsLog() {
 int DefinitionsLog::open_file(const std::string& name) {
   const int fd = sink_->open(name);
   if (fd < 0) return -fd;
+  use(fd);
+  return 0;
+}
+
+void DefinitionsLog::use(int fd) {
   if (fd_ >= 0) sink_->close(fd_);
   fd_ = fd;
   struct stat status {};
   inode_ = ::fstat(fd, &status) == 0 ? status.st_ino : 0;
   reserved_until_ = 0;
-  return 0;
 }
 
 void DefinitionsLog::keep_reserve() {
@@ -196,8 +200,7 @@ void DefinitionsLog::keep_reserve() {
 
 Status DefinitionsLog::restore(const std::string& folder) {
   const std::string name = spool::kDefinitionsFile;
-  if (const int error = open_file(name); error != 0)
-    return errno_error("cannot open", folder + "/" + name, error);
+  if (const int error = open_file(name); error != 0) return errno_error("cannot open", name, error);
   const Progress& progress = state_->header().progress.at(state_->commit());
   // Another inode: a rewrite was not committed yet; it says the same and nothing followed it.
   const bool is_committed = progress.definitions_inode == inode_;
@@ -283,6 +286,12 @@ void DefinitionsLog::stage_commit(Progress* progress) const {
 }
 
 Status DefinitionsLog::compact(const std::string& folder) {
+  Status status = rewrite(folder);
+  if (!status) compacted_bytes_ = file_bytes_;  // not again at the next flush
+  return status;
+}
+
+Status DefinitionsLog::rewrite(const std::string& folder) {
   const std::string path = folder + "/" + spool::kDefinitionsFile;
   Survivors survivors;
   Status status = for_each_definition(
@@ -313,17 +322,15 @@ Status DefinitionsLog::compact(const std::string& folder) {
   end_block();
   sink_->unlink(kTemporaryFile);
   const int fd = sink_->open(kTemporaryFile);
-  if (fd < 0) return errno_error("cannot create", folder + "/" + kTemporaryFile, -fd);
+  if (fd < 0) return errno_error("cannot create", kTemporaryFile, -fd);
   int error = sink_->write(fd, bytes, 0);
-  sink_->close(fd);
   if (error == 0) error = sink_->rename(kTemporaryFile, spool::kDefinitionsFile);
   if (error != 0) {
+    sink_->close(fd);
     sink_->unlink(kTemporaryFile);
-    compacted_bytes_ = file_bytes_;  // not again at the next flush
-    return errno_error("cannot rewrite", path, error);
+    return errno_error("cannot rewrite", spool::kDefinitionsFile, error);
   }
-  if (const int reopen = open_file(spool::kDefinitionsFile); reopen != 0)
-    return errno_error("cannot open", path, reopen);
+  use(fd);
   file_bytes_ = bytes.size();
   compacted_bytes_ = file_bytes_;
   block_sequence_ = blocks;

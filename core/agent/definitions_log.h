@@ -59,7 +59,7 @@ class DefinitionsLog {
     return file_bytes_ > std::min(compacted_bytes_ * 4 + kCompactionStepBytes, near_limit);
   }
   /// Rewrites it. Call right after a commit, and commit right after it. Leaves the file as it is on
-  /// an error.
+  /// an error, and waits until it has grown again.
   Status compact(const std::string& folder);
 
   uint64_t file_bytes() const noexcept { return file_bytes_; }
@@ -75,6 +75,8 @@ class DefinitionsLog {
     return bytes;
   }
   int open_file(const std::string& name);
+  void use(int fd);
+  Status rewrite(const std::string& folder);
   void keep_reserve();
 
   State* state_;

@@ -39,6 +39,30 @@ TEST_F(DefinitionsLogTest, rewrites_itself_without_what_is_superseded) {
   EXPECT_EQ(job.nodes.at(0).processes.at(0).streams.at({1, 0}).committed, 501u);
 }
 
+TEST_F(DefinitionsLogTest, rewrites_itself_anew_only_when_it_has_grown) {
+  constexpr uint64_t kLimitBytes = 64u << 10;
+  DefinitionsLog log(&state_, sink_.get(), kLimitBytes);
+  ASSERT_TRUE(log.restore(node_folder()));
+  const auto fill = [&] {
+    for (uint64_t i = 0; i < 5000 && !log.wants_compaction(); ++i) {
+      log.of(0).add(DefinitionType::kStream, stream_of(random_()));
+      ASSERT_EQ(log.flush(), 0);
+    }
+  };
+  fill();
+  ASSERT_TRUE(log.wants_compaction());
+  EXPECT_FALSE(log.compact(node_folder() + "/gone"));
+  EXPECT_FALSE(log.wants_compaction()) << "it would be read at each flush";
+  fill();
+  ASSERT_TRUE(log.wants_compaction());
+  const int opened = sink_->open_count;
+  EXPECT_TRUE(log.compact(node_folder()));
+  EXPECT_EQ(sink_->open_count, opened + 1) << "the new file stays open: a second time may fail";
+  log.of(0).add(DefinitionType::kStream, stream_of(7));
+  ASSERT_EQ(log.flush(), 0);
+  EXPECT_EQ(read_job().nodes.at(0).processes.at(0).streams.at({1, 0}).committed, 7u);
+}
+
 TEST_F(DefinitionsLogTest, stays_below_a_small_limit_however_long_the_job_runs) {
   constexpr uint64_t kLimitBytes = 64u << 10;
   DefinitionsLog log(&state_, sink_.get(), kLimitBytes);
