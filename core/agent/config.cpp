@@ -89,7 +89,6 @@ void fill_limits(Config* config) {
   // the half is for definitions; one sixteenth is room for what is written between two checks.
   const uint64_t spool_bytes = options.disk_bytes / 2;
   EncoderSettings& encoder = config->encoder;
-  encoder.folder = config->folder;
   encoder.host = config->node;
   encoder.launch_id = config->arguments.launch_id;
   encoder.definitions_bytes = spool_bytes / 8;

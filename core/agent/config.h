@@ -29,7 +29,7 @@ struct Config {
   uint64_t file_limit_bytes = 0;
   uint64_t staging_bytes = 0;
   DrainSettings drain{};
-  EncoderSettings encoder;
+  EncoderSettings encoder;  ///< but its folder, which a worker knows
 };
 
 /// Reads the command line. Own arguments besides aon-run's: --node=NAME, --finalize-program=PATH

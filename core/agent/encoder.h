@@ -54,7 +54,7 @@ enum class FlushExtent {
 };
 
 struct EncoderSettings {
-  std::string folder;  ///< DIR/spool/NODE
+  std::string folder;  ///< a path to DIR/spool/NODE
   std::string host;
   std::string launch_id;
   NodeDefinition node;

@@ -31,7 +31,6 @@ std::optional<Lease> settle_node(Config* config) {
   for (int number = 1; number <= kMostAgents; ++number) {
     if (number > 1) config->node = node + "~" + std::to_string(number);
     config->folder = (spool / config->node).string();
-    config->encoder.folder = config->folder;
     const std::string path = cluster::agent_lease(config->job_folder, config->node);
     Result<Lease> lease = Lease::take(path);
     if (lease) return std::move(*lease);

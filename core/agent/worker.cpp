@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <string>
 
 #include "core/agent/bell.h"
 #include "core/agent/encode_thread.h"
@@ -27,6 +28,14 @@ constexpr uint64_t kIdleAfterNs = 10 * kSecondNs;
 /// After SIGTERM: who sends it to the whole job ends the programs as well, and their ends are seen.
 constexpr uint64_t kTerminationNs = 2 * kSecondNs;
 constexpr uint32_t kMostToldWorkers = 1000;  ///< of one agent, in its definitions
+
+/// The spool folder by its descriptor: the job directory may be moved meanwhile, and another launch
+/// have one of its name.
+EncoderSettings encoder_settings(const WorkerInputs& inputs) {
+  EncoderSettings settings = inputs.config->encoder;
+  settings.folder = "/proc/self/fd/" + std::to_string(inputs.folder_fd);
+  return settings;
+}
 
 /// Everything of one worker, in the order of construction.
 class Worker {
@@ -83,7 +92,7 @@ Worker::Worker(WorkerInputs inputs, State state, Staging staging)
       staging_(staging),
       sink_(inputs_.folder_fd),
       stuck_(&inbox_),
-      encoder_(config_.encoder, &state_, &staging_, &sink_, &inbox_, &activity_),
+      encoder_(encoder_settings(inputs_), &state_, &staging_, &sink_, &inbox_, &activity_),
       drainer_(config_.drain, &state_, &staging_, &encoder_.tail(), &inbox_, &modes_),
       keeper_(std::move(inputs_.keeper_socket)),
       housekeeping_(config_, &state_, &inbox_, &modes_, &activity_, &drainer_, &encoder_, &stacks_,

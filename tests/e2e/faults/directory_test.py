@@ -88,12 +88,13 @@ class Directories(OneRankCase):
         for output in made:
             self.assertEqual(len(self.finish(output=output)["ranks"]), 2)
 
-    def test_moved_during_the_run(self):
+    def check_moved_during_the_run(self, then=lambda: None):
         process = self.start_job(1, *self.worker("pace", 2), options=["--flush-ms", 50])
         self.wait_for_calls(0, 100)
         moved = self.folder / "elsewhere" / "moved"
         moved.parent.mkdir()
         self.output.rename(moved)
+        then()
         _, errors = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0, errors)
         self.assertIn(str(moved), errors)
@@ -102,6 +103,12 @@ class Directories(OneRankCase):
         self.assertEqual(self.profile_count(0, output=moved), self.own_count(0))
         self.assertFalse(self.output.exists())
         self.assertEqual(list(moved.glob("agents/*")), [])
+
+    def test_moved_during_the_run(self):
+        self.check_moved_during_the_run()
+
+    def test_moved_during_the_run_and_the_worker_killed(self):
+        self.check_moved_during_the_run(self.kill_worker)
 
     def test_modes_are_private(self):
         self.profile()
