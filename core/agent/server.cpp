@@ -26,6 +26,7 @@ constexpr uint64_t kOrphanWaitNs = 30'000 * kMs;  ///< for the first one
 constexpr uint64_t kSilentWaitNs = 1000 * kMs;    ///< for the first word on a connection
 const Error kFewDescriptors{Code::kBusy, "few file descriptors are left to the agent"};
 const Error kNoPlace{Code::kInvalid, "too many processes of this launch on one node"};
+const Error kNoMore{Code::kUnavailable, "the agent was told to end"};
 
 }  // namespace
 
@@ -142,6 +143,7 @@ void Server::poll(uint64_t timeout_ns) {
 /// Gives the newcomer a ring and the keeper its descriptors. False: refused.
 bool Server::add_process(const Newcomer& newcomer, UniqueFd connection, UniqueFd pidfd,
                          uint32_t* added) {
+  if (have_all_ended_) return refuse(newcomer, connection.get(), kNoMore);
   StateHeader& header = state_->header();
   const uint32_t index = header.process_count.load(std::memory_order_relaxed);
   if (index >= state_->sizes().processes) return refuse(newcomer, connection.get(), kNoPlace);
@@ -325,6 +327,7 @@ bool Server::advance(uint64_t now_ns) {
 
 bool Server::end_all() {
   bool any_runs_on = false;
+  have_all_ended_ = true;
   for (auto& [cell, process] : processes_) {
     if (process.ended_ns != 0) continue;
     process.has_status = !process.pidfd || !proc::has_ended(process.pidfd.get());

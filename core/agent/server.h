@@ -80,7 +80,8 @@ class Server {
   /// Moves ended processes on: drains them, finds their exit status. True when all that are left
   /// wait for the spool, and one of them since now.
   bool advance(uint64_t now_ns);
-  /// Treats all processes as ended (SIGTERM). True: some run on, and nobody sees their end.
+  /// Treats all processes as ended (SIGTERM), and sends away who comes from here on: nothing would
+  /// end him. True: some run on, and nobody sees their end.
   bool end_all();
 
   bool is_over(uint64_t now_ns) const;
@@ -184,6 +185,7 @@ class Server {
   uint64_t last_event_ns_ = 0;
   uint64_t first_ns_ = 0;
   bool has_signal_ = false;
+  bool have_all_ended_ = false;
   Following following_;
   std::vector<std::string> left_alone_;
   std::string socket_;

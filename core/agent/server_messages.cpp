@@ -148,13 +148,13 @@ bool Server::attach(uint32_t id, Connection& connection, const Hello& hello) {
   return true;
 }
 
-/// It goes on with a file of its own, at once.
+/// It goes on with a file of its own, at once. That the agent ends is no matter of its memory.
 bool Server::refuse(const Newcomer& newcomer, int connection, const Error& reason) {
   AON_LOG_WARNING("pid %d: %s", newcomer.pid, reason.message.c_str());
   const MessageHeader refused{kProtocolMagic, kProtocolVersion, MessageType::kRefused,
                               sizeof(refused)};
   if (!newcomer.is_followed) send_struct(connection, refused);
-  listener_->process_refused(reason);
+  if (!have_all_ended_) listener_->process_refused(reason);
   return false;
 }
 

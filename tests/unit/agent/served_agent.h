@@ -81,6 +81,7 @@ class Agent {
     signal_.reset(::eventfd(1, EFD_CLOEXEC));
     server_->watch_signals(signal_.get());
   }
+  bool end_all() { return server_->end_all(); }
   const std::string& refusal() const { return nobody_.refusal; }
   uint32_t process_count() { return state_.header().process_count.load(); }
   ProcessCell& process(uint32_t cell) { return state_.process(cell); }

@@ -95,6 +95,25 @@ TEST(Server, leaves_the_last_descriptors_to_files) {
   EXPECT_EQ(code, 0);
 }
 
+TEST(Server, sends_away_who_comes_when_all_have_ended) {
+  const int code = on_old_kernel([](Agent& agent) {
+    const UniqueFd first = say_hello(agent, ::getpid());
+    agent.poll();
+    if (agent.process_count() != 1 || !agent.end_all()) return 1;
+    const UniqueFd late = say_hello(agent, ::getpid());
+    const pid_t child = start_sleeper();
+    const UniqueFd parent = agent.connect();
+    wait_for(parent.get(), child);  // it would be followed
+    agent.poll();
+    reap(child);
+    MessageHeader answer{};
+    const bool is_answered = ::recv(late.get(), &answer, sizeof(answer), MSG_DONTWAIT) > 0;
+    if (!is_answered || answer.type != MessageType::kRefused) return 2;
+    return agent.process_count() == 1 ? 0 : 3;
+  });
+  EXPECT_EQ(code, 0);
+}
+
 TEST(Server, hears_from_a_parent_how_its_child_has_ended) {
   const int code = on_old_kernel([](Agent& agent) {
     const pid_t child = start_sleeper();
