@@ -18,4 +18,9 @@ void keep_descriptors(std::vector<int> kept) {
   close_descriptors_but(std::move(kept));
 }
 
+void close_all_descriptors() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) close(fd);
+  close_descriptors_but({});
+}
+
 }  // namespace aon::launcher

@@ -12,4 +12,7 @@ namespace aon::launcher {
 /// input and output become /dev/null.
 void keep_descriptors(std::vector<int> kept);
 
+/// Of a process that only waits.
+void close_all_descriptors();
+
 }  // namespace aon::launcher

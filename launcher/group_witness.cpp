@@ -2,7 +2,6 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include <string>
 
 #include "core/base/file.h"
+#include "launcher/descriptors.h"
 
 namespace aon::launcher {
 namespace {
@@ -22,7 +22,7 @@ constexpr long kSpreadNs = 1'000'000;
 [[noreturn]] void stand_by(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(0);
-  syscall(SYS_close_range, 0u, ~0u, 0u);
+  close_all_descriptors();
   for (;;) pause();
 }
 

@@ -5,7 +5,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -85,7 +84,7 @@ char state_of(pid_t pid) {
 [[noreturn]] void wake_with(pid_t program, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   setpgid(0, 0);
-  syscall(SYS_close_range, 0u, ~0u, 0u);
+  close_all_descriptors();
   const timespec pause{0, kWakerPeriodNs};
   while (getppid() == parent) {
     nanosleep(&pause, nullptr);

@@ -1,5 +1,5 @@
 /// What a kernel before 6.15 answers when asked how a process has ended (PIDFD_GET_INFO): ENOTTY.
-/// Only the parent knows it there. C and C++.
+/// Only the parent knows it there. And one before 5.9 to close_range(): ENOSYS. C and C++.
 #pragma once
 
 #include <errno.h>
@@ -15,6 +15,8 @@ static inline int become_old_kernel(void) {
   const unsigned get_info = _IOWR(0xFF, 11, char[64]);
   struct sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 3),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, get_info, 0, 1),

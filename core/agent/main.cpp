@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,25 +27,9 @@ namespace {
 
 constexpr size_t kThreadStackBytes = 1u << 20;
 
-void close_range_of(unsigned first, unsigned last) {
-  if (first <= last) ::syscall(SYS_close_range, first, last, 0);
-}
-
 /// Descriptors of the rank: an open PMI_FD or pipe of ours would keep its launcher waiting.
-void close_inherited(int first_kept, int second_kept) {
-  const auto low = static_cast<unsigned>(first_kept < second_kept ? first_kept : second_kept);
-  const auto high = static_cast<unsigned>(first_kept < second_kept ? second_kept : first_kept);
-  close_range_of(3, low - 1);
-  close_range_of(low + 1, high - 1);
-  close_range_of(high + 1, ~0u);
-}
-
 void close_inherited(const AgentArguments& arguments) {
-  if (arguments.lock_fd >= 3) {
-    close_inherited(arguments.listen_fd, arguments.lock_fd);
-  } else {
-    close_inherited(arguments.listen_fd, arguments.listen_fd);
-  }
+  close_descriptors_but({arguments.listen_fd, arguments.lock_fd});
   ::fcntl(arguments.listen_fd, F_SETFD, FD_CLOEXEC);
   if (arguments.lock_fd >= 3) ::fcntl(arguments.lock_fd, F_SETFD, FD_CLOEXEC);
   const int null = ::open("/dev/null", O_RDWR);

@@ -1,4 +1,4 @@
-// Starts a program as on a kernel that tells nobody but its parent how a process has ended.
+// Starts a program as on an old kernel (tests/old_kernel.h).
 #include "tests/old_kernel.h"
 
 #include <stdio.h>
