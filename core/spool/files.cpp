@@ -76,10 +76,11 @@ std::optional<SegmentName> parse_segment_file_name(std::string_view file_name) {
 std::vector<MissingLink> find_missing_links(const std::filesystem::path& folder) {
   std::vector<MissingLink> missing;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder / "spool", error)) {
+  std::filesystem::directory_iterator at(folder / "spool", error);
+  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
     std::error_code ignored;
-    if (!entry.is_symlink(ignored) || entry.is_directory(ignored)) continue;
-    missing.push_back({entry.path(), std::filesystem::read_symlink(entry.path(), ignored)});
+    if (!at->is_symlink(ignored) || at->is_directory(ignored)) continue;
+    missing.push_back({at->path(), std::filesystem::read_symlink(at->path(), ignored)});
   }
   std::sort(missing.begin(), missing.end(),
             [](const MissingLink& a, const MissingLink& b) { return a.link < b.link; });
@@ -94,15 +95,14 @@ std::string describe(const MissingLink& missing) {
 Result<std::map<uint32_t, std::vector<SegmentName>>> list_segments(
     const std::filesystem::path& folder) {
   std::error_code error;
-  std::filesystem::directory_iterator entries(folder, error);
-  if (error)
-    return Error{Code::kNotFound, "read folder " + folder.string() + ": " + error.message()};
   std::map<uint32_t, std::vector<SegmentName>> segments;
-  for (const auto& entry : entries) {
-    const std::optional<SegmentName> name =
-        parse_segment_file_name(entry.path().filename().string());
+  std::filesystem::directory_iterator at(folder, error);  // whose ++ throws
+  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
+    const std::optional<SegmentName> name = parse_segment_file_name(at->path().filename().string());
     if (name) segments[name->process].push_back(*name);
   }
+  if (error)
+    return Error{Code::kNotFound, "read folder " + folder.string() + ": " + error.message()};
   for (auto& [process, names] : segments) std::sort(names.begin(), names.end());
   return segments;
 }

@@ -420,10 +420,11 @@ Result<Job> read_job(const std::filesystem::path& folder) {
   std::error_code error;
   const std::filesystem::path spool = folder / "spool";
   std::vector<std::filesystem::path> node_folders;
-  for (const auto& entry : std::filesystem::directory_iterator(spool, error)) {
-    const bool is_unfinished = entry.path().filename().native().front() == '.';  // see joining
+  std::filesystem::directory_iterator at(spool, error);
+  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
+    const bool is_unfinished = at->path().filename().native().front() == '.';  // see joining
     std::error_code ignored;  // of a link to where only that node gets (find_missing_links())
-    if (entry.is_directory(ignored) && !is_unfinished) node_folders.push_back(entry.path());
+    if (at->is_directory(ignored) && !is_unfinished) node_folders.push_back(at->path());
   }
   if (error)
     return Error{Code::kNotFound, "read folder " + spool.string() + ": " + error.message()};
