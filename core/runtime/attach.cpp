@@ -19,7 +19,6 @@
 
 #include "core/agent/protocol.h"
 #include "core/base/disable.h"
-#include "core/runtime/pause.h"
 #include "core/runtime/process.h"
 #include "core/runtime/provider_state.h"
 #include "core/runtime/rank.h"
@@ -46,8 +45,6 @@ struct OffModes {
 };
 constexpr OffModes kOffModes;
 Writer g_off_writer;
-
-PauseLog g_pauses;
 
 /// Before the first event of a thread: all zero.
 Writer g_unattached_writer;
@@ -378,7 +375,7 @@ void aon_set_paused(bool paused) noexcept {
   Process& p = *process();
   const uint32_t before = p.ring->paused.exchange(paused ? 1 : 0, std::memory_order_relaxed);
   if ((before != 0) == paused) return;  // as programs say at each step
-  g_pauses.note(ticks(w));
+  p.pauses.note(ticks(w));
   for (uint32_t site = 0; site < kMaxSites; ++site) {
     if (paused) {
       p.modes[site].fetch_or(kModePaused, std::memory_order_relaxed);
@@ -388,7 +385,10 @@ void aon_set_paused(bool paused) noexcept {
   }
 }
 
-bool aon_was_paused(uint64_t ticks) noexcept { return runtime::g_pauses.was_paused(ticks); }
+bool aon_was_paused(uint64_t ticks) noexcept {
+  const runtime::Process* p = runtime::process();
+  return p != nullptr && p->pauses.was_paused(ticks);
+}
 
 }  // extern "C"
 }  // namespace aon

@@ -23,6 +23,7 @@
 #include <cstdint>
 
 #include "core/runtime/counters.h"
+#include "core/runtime/pause.h"
 #include "core/runtime/timer_samples.h"
 
 namespace aon::runtime {
@@ -71,6 +72,7 @@ struct Process {
   std::atomic<uint32_t> slots_ran_out;    ///< 1: the ledger knows
   std::atomic<uint32_t> annotators_told;  ///< bits: who annotates is defined as a provider
   uint8_t defined[kMaxAnnotations];       ///< by Annotation::index; atomic, single bytes
+  PauseLog pauses;
 
   ProcessMutex definition_lock;
   uint32_t intern_count AON_GUARDED_BY(definition_lock);

@@ -8,7 +8,7 @@
 namespace aon {
 extern "C" {
 /// Whether the recording was paused at `ticks` of the process's clock.
-/// Cost: one load while nothing was ever paused, else about 2 ns per border of a pause since
+/// Cost: two loads while nothing was ever paused, else about 2 ns per border of a pause since
 /// `ticks`. Of pauses that lie more than 512 others back nothing is known: false.
 __attribute__((visibility("default"))) bool aon_was_paused(uint64_t ticks) noexcept;
 }

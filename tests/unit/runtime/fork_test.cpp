@@ -38,6 +38,13 @@ TEST(Life, a_child_that_leaves_its_parents_regions_loses_nothing) {
   EXPECT_EQ(taken.refused(), 0u);
 }
 
+TEST(Life, a_child_does_not_take_its_parents_pause_for_its_own) {
+  WholeRun run("fork_in_pause");
+  EXPECT_EQ(run.code, 0);
+  EXPECT_GT(run.child->number_behind("fork"), 0);
+  EXPECT_EQ(run.child->output().find(" 12\n"), std::string::npos) << run.child->output();
+}
+
 TEST(Life, a_raw_clone_of_a_process_that_records_does_so_where_kcmp_is_forbidden) {
   WholeRun run("clone_without_kcmp");
   EXPECT_EQ(run.code, 0);

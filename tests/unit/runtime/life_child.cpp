@@ -370,6 +370,7 @@ const std::map<std::string, void (*)()> kCases = {
     {"clone_without_kcmp", run_clone_without_kcmp},
     {"first_in_clone_without_kcmp", run_first_in_clone_without_kcmp},
     {"fork_in_regions", run_fork_in_regions},
+    {"fork_in_pause", run_fork_in_pause},
     {"signals", [] { run_signals(SA_RESTART); }},
     {"signals_on_stack",
      [] {

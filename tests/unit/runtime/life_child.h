@@ -15,7 +15,7 @@ extern thread_local uint32_t t_thread;  ///< whose numbers the calling thread's 
 bool event();
 
 // Cases of life_child_forks.cpp. Each prints the child's pid and exit code: 10, or 11 when its
-// event was refused.
+// event was refused, or 12 when it takes its parent's pause for its own.
 void run_fork();
 void run_clone();
 void run_vfork();
@@ -26,6 +26,7 @@ void run_first_in_clone();
 void run_clone_without_kcmp();
 void run_first_in_clone_without_kcmp();
 void run_fork_in_regions();
+void run_fork_in_pause();
 
 // Cases of life_child_early.cpp.
 void run_regions_that_meet_the_attach();

@@ -1,5 +1,6 @@
 // Children that share more or less with their parent, and whose events those are.
 #include <aon/annotation.h>
+#include <aon/pause.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -92,6 +93,19 @@ void run_fork_in_regions() {
   }
   printf("fork %d %d\n", pid, wait_exit(pid));
   for (int i = 0; i < 2; ++i) aon::end_region(region);
+}
+
+/// What devices do in the child is no matter of the parent's pause.
+void run_fork_in_pause() {
+  event();
+  aon::aon_set_paused(true);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    const int code = in_child();
+    _exit(aon::aon_was_paused(aon::ticks(aon::writer())) ? 12 : code);
+  }
+  printf("fork %d %d\n", pid, wait_exit(pid));
+  aon::aon_set_paused(false);
 }
 
 /// A child that shares the parent's memory makes the first event; the parent goes on with 1000.
