@@ -1,6 +1,7 @@
 #include "core/base/log.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -14,6 +15,8 @@ namespace aon {
 namespace {
 
 constexpr size_t kMaxLineBytes = 1024;
+constexpr off_t kMaxFileBytes = 16 << 20;  ///< what goes wrong may do so again and again
+constexpr char kLastLine[] = "the log is full: nothing more is written\n";
 
 std::atomic<int> g_level{static_cast<int>(LogLevel::kWarning)};
 std::atomic<int> g_fd{STDERR_FILENO};
@@ -31,6 +34,13 @@ const char* level_name(LogLevel level) {
       return "debug";
   }
   return "log";
+}
+
+/// Of a file that set_log_file() has opened.
+off_t file_bytes(int fd) {
+  struct stat status {};
+  const bool is_own = fd > STDERR_FILENO && ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+  return is_own ? status.st_size : 0;
 }
 
 }  // namespace
@@ -57,6 +67,8 @@ int log_descriptor() noexcept { return g_fd.load(std::memory_order_relaxed); }
 
 void log_line(LogLevel level, const char* format, ...) noexcept {
   const int saved_errno = errno;
+  const int fd = g_fd.load(std::memory_order_relaxed);
+  const off_t held_bytes = file_bytes(fd);
   char line[kMaxLineBytes];
   const int head =
       std::snprintf(line, sizeof(line), "%s[%d] %s: ", g_name.load(std::memory_order_relaxed),
@@ -71,8 +83,10 @@ void log_line(LogLevel level, const char* format, ...) noexcept {
   if (bytes > sizeof(line) - 2) bytes = sizeof(line) - 2;
   line[bytes++] = '\n';
   // A log that cannot be written has nobody to tell.
-  [[maybe_unused]] const ssize_t ignored =
-      ::write(g_fd.load(std::memory_order_relaxed), line, bytes);
+  [[maybe_unused]] ssize_t ignored = 0;
+  if (held_bytes < kMaxFileBytes) ignored = ::write(fd, line, bytes);
+  if (held_bytes < kMaxFileBytes && held_bytes + static_cast<off_t>(bytes) >= kMaxFileBytes)
+    ignored = ::write(fd, kLastLine, sizeof(kLastLine) - 1);
   errno = saved_errno;
 }
 

@@ -16,7 +16,7 @@ bool log_enabled(LogLevel level) noexcept;
 /// Name that stands before the pid in every line, "aon" at first. `name` must outlive the log.
 void set_log_name(const char* name) noexcept;
 
-/// Sends the log to the file `path` (0600, appended) instead of stderr.
+/// Sends the log to the file `path` (0600, appended, 16 MiB at most) instead of stderr.
 /// Errors: kIo, the log stays where it was.
 Status set_log_file(const char* path);
 
