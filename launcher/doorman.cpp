@@ -32,7 +32,6 @@ namespace aon::launcher {
 namespace {
 
 constexpr int64_t kSilentMs = 2000;  ///< a program says Hello at once, if it gets a core
-constexpr int kCheckMs = 60'000;     ///< for signs of life when no task's end can be seen
 constexpr unsigned kLeadSeconds = 15;
 constexpr size_t kMaxTasks = 4096;  ///< of one step on one node
 constexpr size_t kEnvironmentBytes = 4 << 20;
@@ -161,8 +160,8 @@ class Doorman {
       for (const UniqueFd& task : tasks_) watched.push_back({task.get(), POLLIN, 0});
       const size_t first_caller = watched.size();
       for (const Caller& caller : callers_) watched.push_back({caller.fd.get(), POLLIN, 0});
-      const int64_t wait_ms = callers_.empty() ? kCheckMs : kSilentMs;
-      if (poll(watched.data(), watched.size(), static_cast<int>(wait_ms)) < 0) continue;
+      const int wait_ms = callers_.empty() ? -1 : static_cast<int>(kSilentMs);
+      if (poll(watched.data(), watched.size(), wait_ms) < 0) continue;
       for (size_t i = watched.size(); i-- > 1;) {
         const bool is_ready = watched[i].revents != 0;
         if (i >= first_caller) {
