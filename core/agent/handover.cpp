@@ -9,7 +9,10 @@ namespace aon::agent {
 
 KeeperLink::Sent KeeperLink::send(const KeepMessage& message, std::span<const int> descriptors) {
   if (send_struct(socket_.get(), message, descriptors, MSG_DONTWAIT)) return Sent::kYes;
-  if (errno == EAGAIN || errno == ENOBUFS) return Sent::kNoRoom;
+  // Too many descriptors on their way to others of this user, or no memory: later there is room.
+  const bool is_for_now =
+      errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS || errno == ENOMEM;
+  if (is_for_now) return Sent::kNoRoom;
   socket_.reset();
   return Sent::kNoKeeper;
 }

@@ -106,7 +106,7 @@ void StreamLog::add_failed(const spool::BlockHeader& header) noexcept {
     const bool follows = last.first_sequence + last.count == header.first_sequence;
     if (follows || range_count == kMaxFailedRanges) {
       last.count += header.counted_count;
-      last.last_ticks = header.last_ticks;
+      last.last_ticks = std::max(last.last_ticks, header.last_ticks);  // 0: not known
       return;
     }
   }
