@@ -19,6 +19,7 @@
 #include "core/provider/names.h"
 #include "launcher/events.h"
 #include "launcher/nccl_conf.h"
+#include "launcher/waiter.h"
 
 namespace aon::launcher {
 namespace {
@@ -299,7 +300,16 @@ void add_plugins(const Options& options, const Installation& files, const Enviro
   add_nccl_plugin(files.nccl_plugin, options, environment, result);
 }
 
-constexpr const char* kOnlyOfItsLaunch[] = {"AON_COUNTERS", "AON_SAMPLING_TIMER", "AON_LEFT_OUT"};
+constexpr const char* kOnlyOfItsLaunch[] = {"AON_COUNTERS", "AON_SAMPLING_TIMER", "AON_LEFT_OUT",
+                                            agent::kStderrVariable};
+
+/// Which of the ranks' standard errors is the launch's own: only there is the summary printed.
+void add_stderr(const Environment& environment, ProgramEnvironment& result) {
+  struct stat status {};
+  if (!launcher_watches_socket(environment) || fstat(STDERR_FILENO, &status) != 0) return;
+  result.variables.push_back(
+      {agent::kStderrVariable, fmt::format("{}:{}", status.st_dev, status.st_ino)});
+}
 
 void remove_where_set(const char* name, const Environment& environment,
                       ProgramEnvironment& result) {
@@ -343,6 +353,7 @@ ProgramEnvironment program_environment(const Options& options, const Installatio
   const std::string names = left_out(options);
   if (!names.empty()) result.variables.push_back({"AON_LEFT_OUT", names});
   add_plugins(options, files, environment, result);
+  add_stderr(environment, result);
   for (const char* name : kOnlyOfItsLaunch) remove_where_set(name, environment, result);
   return result;
 }

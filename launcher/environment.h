@@ -19,6 +19,8 @@
 /// | AON_LEFT_OUT            | of mpi, cupti, nvtx and nccl those   | replaced, or removed        |
 /// |                         | that do not record, for an aon-run   |                             |
 /// |                         | below this one                       |                             |
+/// | AON_STDERR              | under hydra: device and inode of     | replaced, or removed        |
+/// |                         | aon-run's standard error             |                             |
 /// | CUDA_INJECTION64_PATH,  | our plugin, if installed             | left alone, reported; the   |
 /// | NVTX_INJECTION64_PATH,  |                                      | first is unset with "none"; |
 /// | NCCL_PROFILER_PLUGIN    |                                      | here or in nccl.conf. Our   |

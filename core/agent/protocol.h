@@ -129,6 +129,7 @@ struct HandOver {
 /// Under hydra ranks say to the process that waits for the files (launcher/waiter.h), on a datagram
 /// socket of the agent's path and this suffix, whether it may hold standard error.
 constexpr char kWaiterSuffix[] = ".waiter";
+constexpr char kStderrVariable[] = "AON_STDERR";  ///< "DEVICE:INODE" of what aon-run has there
 enum class WaiterNotice : uint8_t {
   kTakenBack = 1,  ///< let go of it
   kLent = 2        ///< with a descriptor: hold this

@@ -159,6 +159,7 @@ class SignalBlock {
   SignalBlock() {
     sigset_t all;
     sigfillset(&all);
+    sigdelset(&all, SIGSYS);  // of a seccomp filter that traps: while blocked it kills
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
     sigprocmask(SIG_SETMASK, &all, &saved_);
   }

@@ -1,6 +1,7 @@
 // Says to the process that waits for the files whether it may hold standard error: aon/standing.h.
 #include <aon/standing.h>
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -33,6 +34,18 @@ sockaddr_un waiter_address() {
   memcpy(address.sun_path + length, agent::kWaiterSuffix, sizeof agent::kWaiterSuffix);
   if (is_of_this_user(address.sun_path)) address.sun_family = AF_UNIX;
   return address;
+}
+
+/// A program may have a file of its own under that number, its data even: what aon-run was started
+/// with is named by AON_STDERR (agent::kStderrVariable).
+bool stderr_is_the_launchs() {
+  const char* text = secure_getenv(agent::kStderrVariable);
+  struct stat status = {};
+  if (text == nullptr || read_status(STDERR_FILENO, &status) != 0) return false;
+  char* colon = nullptr;
+  const uint64_t device = strtoull(text, &colon, 10);
+  return device == status.st_dev && *colon == ':' &&
+         strtoull(colon + 1, nullptr, 10) == status.st_ino;
 }
 
 /// One byte, with a descriptor unless it is -1; never waits. That nobody is there is no error.
@@ -75,6 +88,11 @@ extern "C" {
 
 void aon_take_back_stderr() noexcept { runtime::tell_waiter(agent::WaiterNotice::kTakenBack, -1); }
 
-void aon_lend_stderr() noexcept { runtime::tell_waiter(agent::WaiterNotice::kLent, STDERR_FILENO); }
+void aon_lend_stderr() noexcept {
+  const int saved_errno = errno;
+  if (runtime::stderr_is_the_launchs())
+    runtime::tell_waiter(agent::WaiterNotice::kLent, STDERR_FILENO);
+  errno = saved_errno;
+}
 }
 }  // namespace aon

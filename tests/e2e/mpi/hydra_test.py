@@ -172,6 +172,18 @@ class Hydra(TestCase):
             self.assertTrue((self.folder / name / "aon.json").exists(), name)
             self.assertIn(f"aon: {self.folder / name}: ", process.stderr)
 
+    def test_nothing_is_written_into_a_standard_error_of_the_programs_own(self):
+        """The summary is for what aon-run was started with, not for data under its number."""
+        self.assert_exit(self.launch("-n", 3, "aon-run", "-o", "log", PROGRAMS / "life", "own_log"))
+        script = 'exec "$0" 20 > out.$PMI_RANK 2> error.$PMI_RANK'
+        self.assert_exit(self.launch("-n", 3, "aon-run", "-o", "shell", "sh", "-c", script,
+                                     PROGRAMS / "requests"))
+        self.assert_ranks(self.folder / "log", 3)
+        self.assert_ranks(self.folder / "shell", 3)
+        for rank in range(3):
+            self.assertEqual((self.folder / f"log.{rank}").read_text(), f"log of rank {rank}\n")
+            self.assertEqual((self.folder / f"error.{rank}").read_text(), "")
+
     def test_the_wait_begins_when_the_program_ends(self):
         process = self.launch("-n", 2, "aon-run", "-o", "long", "--wait", 8, "sleep", 10)
         self.assert_exit(process)

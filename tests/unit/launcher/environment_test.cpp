@@ -1,8 +1,11 @@
 #include "launcher/environment.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -175,6 +178,20 @@ TEST_F(ProgramVariables, that_were_left_out_do_not_come_back) {
   ASSERT_EQ(lost.size(), 2u);
   EXPECT_EQ(lost[0].value, "/i/lib/libaon.so");
   EXPECT_EQ(lost[1].name, "ASAN_OPTIONS");
+}
+
+/// A rank may have another by the time of its end, and under no other launcher is it asked for.
+TEST_F(ProgramVariables, name_the_standard_error_of_a_launch_by_hydra) {
+  EXPECT_EQ(value("AON_STDERR"), "(not set)");
+  set_["AON_STDERR"] = "1:2";
+  EXPECT_THAT(make().removed, ElementsAre("AON_STDERR"));
+  int sockets[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+  set_["PMI_FD"] = std::to_string(sockets[0]);
+  struct stat status {};
+  ASSERT_EQ(fstat(STDERR_FILENO, &status), 0);
+  EXPECT_EQ(value("AON_STDERR"), fmt::format("{}:{}", status.st_dev, status.st_ino));
+  for (const int fd : sockets) close(fd);
 }
 
 TEST_F(ProgramVariables, leave_the_users_plugin_alone) {

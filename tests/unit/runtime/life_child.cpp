@@ -407,6 +407,7 @@ const std::map<std::string, void (*)()> kCases = {
     {"old_kernel", run_on_an_old_kernel},
     {"umask", [] { run_with_umask([] { event(); }); }},
     {"umask_without_keys", [] { run_with_umask(run_without_keys); }},
+    {"trapped_calls", run_with_trapped_calls},
     {"small_signal_stack", run_on_a_small_signal_stack},
     {"too_many_threads", [] { run_live_threads(40); }},
     {"sequential_threads", [] { run_sequential_threads(20000); }},

@@ -41,6 +41,7 @@ void run_without_descriptors(rlim_t left);
 void run_without_memory();
 void run_on_an_old_kernel();
 void run_with_umask(void (*run)());
+void run_with_trapped_calls();
 void run_on_a_small_signal_stack();
 
 }  // namespace life

@@ -1,16 +1,21 @@
 // First events where the program has left the runtime little: a thread that is to be cancelled, no
-// descriptors, no thread keys, a small stack.
+// descriptors, no thread keys, a small stack, a filter of system calls.
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstdio>
 #include <thread>
 #include <vector>
@@ -21,6 +26,18 @@ namespace life {
 namespace {
 
 bool g_is_old_kernel = false;
+volatile sig_atomic_t g_trap_count = 0;
+
+/// As a sandbox does that answers some calls by itself: EPERM.
+void refuse_trapped_call(int, siginfo_t*, void* context) {
+  g_trap_count = g_trap_count + 1;
+  mcontext_t& machine = static_cast<ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  machine.gregs[REG_RAX] = -EPERM;
+#elif defined(__aarch64__)
+  machine.regs[0] = static_cast<unsigned long long>(-EPERM);
+#endif
+}
 
 }  // namespace
 
@@ -94,6 +111,25 @@ void run_on_an_old_kernel() {
 void run_with_umask(void (*run)()) {
   umask(0777);
   run();
+}
+
+/// Receiving a descriptor raises SIGSYS, which would kill where it is blocked.
+void run_with_trapped_calls() {
+  struct sigaction action = {};
+  action.sa_sigaction = refuse_trapped_call;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGSYS, &action, nullptr);
+  sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_recvmsg, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program = {sizeof code / sizeof *code, code};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) _exit(122);
+  event();
+  printf("trapped %d\n", static_cast<int>(g_trap_count));
 }
 
 /// Beside what the kernel puts there for a signal.

@@ -42,6 +42,16 @@ INSTANTIATE_TEST_SUITE_P(Limits, WithoutRing,
                                          "without_descriptors", "without_memory", "old_kernel"),
                          [](const auto& one) { return std::string(one.param); });
 
+/// Its filter has a handler of its own for SIGSYS.
+TEST(Limits, a_call_that_a_filter_traps_kills_nothing) {
+  const TemporaryOutput output;
+  FakeAgent agent;
+  Child child({kLifeChild, "trapped_calls"},
+              environment(agent, {{"AON_OUTPUT", output.path()}, {"AON_MEMORY", "2M"}}));
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_GT(child.number_behind("trapped"), 0);
+}
+
 TEST(Limits, nothing_is_noted_of_a_program_that_is_not_to_be_recorded) {
   for (const char* name : {"first_in_vfork", "without_memory", "without_descriptors"}) {
     const TemporaryOutput output;

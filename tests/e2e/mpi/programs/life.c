@@ -1,5 +1,5 @@
 // One case per run, `life CASE`: errors, abort, no MPI_Finalize, calls before and after, pauses,
-// derived types, a user's reduction that calls MPI.
+// derived types, a user's reduction that calls MPI, a standard error of its own.
 #include <unistd.h>
 
 #include "tests/e2e/mpi/programs/check.h"
@@ -161,6 +161,16 @@ static void too_many(void) {
   free(requests);
 }
 
+/// Its standard error is a file of its own from now on.
+static void own_log(int rank) {
+  char name[32];
+  snprintf(name, sizeof name, "log.%d", rank);
+  FILE* file = fopen(name, "w");
+  CHECK(file != NULL && dup2(fileno(file), STDERR_FILENO) == STDERR_FILENO);
+  fclose(file);
+  fprintf(stderr, "log of rank %d\n", rank);
+}
+
 int main(int argc, char** argv) {
   const char* wanted = argc > 1 ? argv[1] : "";
   int flag;
@@ -173,6 +183,7 @@ int main(int argc, char** argv) {
   if (strcmp(wanted, "pauses") == 0) pauses(rank);
   if (strcmp(wanted, "derived") == 0) derived(rank);
   if (strcmp(wanted, "too_many") == 0) too_many();
+  if (strcmp(wanted, "own_log") == 0) own_log(rank);
   MPI_Barrier(MPI_COMM_WORLD);
   if (strcmp(wanted, "abort") == 0 && rank == 1) MPI_Abort(MPI_COMM_WORLD, 7);
   if (strcmp(wanted, "abort") == 0) pause();
