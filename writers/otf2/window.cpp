@@ -10,6 +10,7 @@ void Window::begin_location(uint64_t start_ns) {
   open_.clear();
   counters_.reset();
   old_requests_.clear();
+  last_old_request_ = 0;
   files_.clear();
   last_old_io_ = 0;
   last_old_transfer_ = 0;

@@ -95,6 +95,23 @@ TEST(Window, leaves_out_what_completes_requests_that_were_live_as_it_began) {
   EXPECT_EQ(window.filter({&events[4], 1}).size(), 1u) << "of another location";
 }
 
+/// Ids of the next process begin anew.
+TEST(Window, forgets_with_the_location_that_more_requests_were_live_than_it_follows) {
+  std::vector<Event> events(kMaxOldRequests, event_at(10, EventKind::kSendRequest));
+  for (uint64_t i = 0; i < events.size(); ++i) events[i].request = i;
+  const Event send = event_at(20, EventKind::kSendRequest, kMaxOldRequests);
+  events.push_back(send);
+  Window window;
+  window.begin_location(50);
+  EXPECT_TRUE(window.filter(events).empty());
+  const Event end = event_at(60, EventKind::kSendComplete, send.request);
+  EXPECT_TRUE(window.filter({&end, 1}).empty()) << "its start is not there";
+  window.begin_location(50);
+  const std::vector<Event> others = {event_at(60, EventKind::kSendRequest, 5),
+                                     event_at(70, EventKind::kSendComplete, 5)};
+  EXPECT_EQ(window.filter(others).size(), 2u);
+}
+
 TEST(Window, drops_nothing_of_what_begins_in_it) {
   const std::vector<Event> events = one_sided_events();
   Window window;
