@@ -5,14 +5,15 @@
 namespace aon::writers::profile {
 
 void LocationCounters::begin(const Group& group) {
-  regions_ = LocalIds(group.region_map);
   metrics_.clear();
   for (uint32_t i = 0; i < kMaxRegionCounters; ++i) {
     const auto metric = group.metric_map.find(kFirstCounterMetric + i);
     if (metric == group.metric_map.end()) break;
     metrics_.push_back(metric->second);
   }
+  if (!metrics_.empty()) regions_ = LocalIds(group.region_map);
   stack_.clear();
+  active_.clear();
   rows_.clear();
   now_.assign(metrics_.size(), 0);
   last_exit_ = now_;
@@ -42,8 +43,10 @@ void LocationCounters::add(const Event& event) {
 }
 
 void LocationCounters::enter(const Event& event) {
-  Frame frame{event.region, std::max(event.weight, 1u), has_now_, now_is_exact_,
-              now_,         Values(now_.size(), 0)};
+  Frame frame{
+      regions_.global(event.region), std::max(event.weight, 1u), has_now_, now_is_exact_, now_,
+      Values(now_.size(), 0)};
+  if (has_now_) ++active_[frame.region];
   if (has_now_ && valued_depth_++ == 0) {
     for (size_t i = 0; i < now_.size(); ++i) {
       CounterStatistics& row = rows_[{kOutsideCalls, metrics_[i]}];
@@ -66,25 +69,27 @@ void LocationCounters::leave() {
   frame.is_exact = frame.is_exact && now_is_exact_;
   if (frame.has_values) {
     --valued_depth_;
+    --active_[frame.region];
     for (size_t i = 0; i < delta.size(); ++i) delta[i] = now_[i] - frame.entry[i];
     if (has_exit) add_call(frame, delta);
     if (valued_depth_ == 0) last_exit_ = now_;
   }
   if (stack_.empty()) return;
-  for (size_t i = 0; i < delta.size(); ++i) stack_.back().children[i] += delta[i];
+  const uint64_t weight = frame.has_values ? frame.weight : 1;
+  for (size_t i = 0; i < delta.size(); ++i) stack_.back().children[i] += delta[i] * weight;
 }
 
 void LocationCounters::add_call(const Frame& frame, const Values& delta) {
-  const uint32_t region = regions_.global(frame.region);
-  if (region == kOutsideCalls) return;  // has no definition
+  if (frame.region == kOutsideCalls) return;  // has no definition
+  const bool is_outermost = active_[frame.region] == 0;
   for (size_t i = 0; i < delta.size(); ++i) {
-    CounterStatistics& row = rows_[{region, metrics_[i]}];
+    CounterStatistics& row = rows_[{frame.region, metrics_[i]}];
     if (!frame.is_exact) {
       row.inexact_count += frame.weight;
       continue;
     }
     row.count += frame.weight;
-    row.inclusive += delta[i] * frame.weight;
+    if (is_outermost) row.inclusive += delta[i] * frame.weight;
     row.exclusive += (delta[i] - std::min(delta[i], frame.children[i])) * frame.weight;
   }
 }

@@ -4,7 +4,8 @@
 /// |---------------|-----------------------------------------------------------------------------|
 /// | count         | calls whose counts are known and in the sums                                |
 /// | inexact_count | calls during which a counter was off the PMU; they are in no sum            |
-/// | inclusive     | between the call's two ends, a bit more than the call (docs/counters.md)    |
+/// | inclusive     | between the call's two ends, a bit more than the call (docs/counters.md);   |
+/// |               | of a recursive region, the outermost call's                                 |
 /// | exclusive     | the same less what calls inside it added                                    |
 ///
 /// The row kOutsideCalls is what the thread did between its calls, from its first event to
@@ -14,6 +15,7 @@
 
 #include <cstdint>
 #include <map>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -46,7 +48,7 @@ class LocationCounters {
  private:
   using Values = std::vector<uint64_t>;
   struct Frame {
-    uint32_t region;  ///< local
+    uint32_t region;  ///< global; kOutsideCalls: has no definition
     uint32_t weight;
     bool has_values;
     bool is_exact;
@@ -65,7 +67,8 @@ class LocationCounters {
   Values last_exit_;
   bool has_now_ = false;  ///< `now_` is of the next Enter or Leave
   bool now_is_exact_ = true;
-  uint32_t valued_depth_ = 0;  ///< frames with values
+  uint32_t valued_depth_ = 0;                      ///< frames with values
+  std::unordered_map<uint32_t, uint32_t> active_;  ///< the same of each region
   std::map<std::pair<uint32_t, uint32_t>, CounterStatistics> rows_;
 };
 

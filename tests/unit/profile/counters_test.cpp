@@ -79,6 +79,24 @@ TEST_F(CounterSums, of_a_sampled_call_stand_for_its_weight) {
   EXPECT_EQ(row(10, 0).inclusive, 240u);
 }
 
+TEST_F(CounterSums, of_what_a_sampled_call_stands_for_are_not_those_of_the_region_around_it) {
+  add({values(1, 100, 0), enter(1, 0), values(2, 110, 0), enter(2, 1, 8)});
+  add({values(3, 120, 0), leave(3, 1), values(4, 200, 0), leave(4, 0)});
+  EXPECT_EQ(row(9, 0).exclusive, 80u);
+  EXPECT_EQ(row(10, 0).inclusive, 100u);
+  EXPECT_EQ(row(10, 0).exclusive, 20u);
+}
+
+TEST_F(CounterSums, of_a_recursive_region_count_once) {
+  add({values(1, 100, 0), enter(1, 0), values(2, 110, 0), enter(2, 1)});
+  add({values(3, 120, 0), enter(3, 0), values(4, 150, 0), leave(4, 0)});
+  add({values(5, 160, 0), leave(5, 1), values(6, 200, 0), leave(6, 0)});
+  EXPECT_EQ(row(10, 0).count, 2u);
+  EXPECT_EQ(row(10, 0).inclusive, 100u);
+  EXPECT_EQ(row(10, 0).exclusive, 80u);
+  EXPECT_EQ(row(9, 0).inclusive, 50u);
+}
+
 TEST_F(CounterSums, are_none_without_counters) {
   model_.groups[0].metric_map.clear();
   counters_.begin(model_.groups[0]);
