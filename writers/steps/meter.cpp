@@ -91,7 +91,7 @@ class Meter : public StepMeter {
 Status Meter::begin(const Model& model) {
   model_ = &model;
   scanner_.emplace(model);
-  uint64_t sharers = plan_.is_annotated ? model.groups.size() : 0;
+  uint64_t sharers = 0;
   for (const auto& of_group : plan_.loops) {
     for (const StepPlan::Loop& loop : of_group) {
       ++sharers;
@@ -103,6 +103,9 @@ Status Meter::begin(const Model& model) {
     if (model.regions[i].role != RegionRole::kStep) continue;
     annotated_[i] = static_cast<uint32_t>(summary_.loops.size());
     summary_.loops.emplace_back().name = model.regions[i].name;
+  }
+  for (const Group& group : model.groups) {
+    for (const auto& [local, global] : group.region_map) sharers += annotated_.count(global);
   }
   rows_each_ = std::max(kLeastRows, max_rows_ / std::max<uint64_t>(sharers, 1));
   return {};

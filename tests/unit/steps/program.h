@@ -90,13 +90,13 @@ class Program {
     call(kIrecv).call(kIrecv).isend(left).isend(right);
     return call(kWaitall, 1000);
   }
-  Program& step_begin(int64_t number) {
-    events.push_back(enter(now_ns_, kStepRegion));
+  Program& step_begin(int64_t number, uint32_t region = kStepRegion) {
+    events.push_back(enter(now_ns_, region));
     events.back().set_value(static_cast<uint32_t>(ValueType::kStep), static_cast<uint64_t>(number));
     return *this;
   }
-  Program& step_end() {
-    events.push_back(leave(now_ns_, kStepRegion));
+  Program& step_end(uint32_t region = kStepRegion) {
+    events.push_back(leave(now_ns_, region));
     return *this;
   }
   /// Calls of many sizes, none in a pattern.

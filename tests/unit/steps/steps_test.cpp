@@ -190,5 +190,26 @@ TEST(Steps, rows_are_bounded_and_statistics_are_not) {
   }
 }
 
+TEST(Steps, rows_of_many_annotated_loops_are_bounded_together) {
+  constexpr uint32_t kOther = 6;
+  Model model = test::steps_model(1);
+  model.regions[10 - kOther] = {"other", RegionRole::kStep, Paradigm::kUser};
+  model.groups[0].region_map[kOther] = 10 - kOther;
+  Program rank;
+  for (int i = 0; i < 1000; ++i) {
+    rank.step_begin(i).compute(1000).step_end();
+    rank.step_begin(i, kOther).compute(1000).step_end(kOther);
+  }
+  const auto finder = make_step_finder();
+  test::run(finder.get(), model, {rank});
+  const auto meter = make_step_meter(finder->plan(), nullptr, 200);
+  test::run(meter.get(), model, {rank});
+  const StepSummary& summary = *meter->summary();
+  EXPECT_EQ(summary.loops.size(), 2u);
+  EXPECT_EQ(summary.step_count, 2000u);
+  EXPECT_LE(summary.rows.size(), 200u);
+  EXPECT_GT(summary.rows.size(), 120u);
+}
+
 }  // namespace
 }  // namespace aon::writers
