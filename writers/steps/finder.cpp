@@ -56,6 +56,7 @@ class Finder : public StepFinder {
             plan_.is_annotated ||
             (region < model_->regions.size() && model_->regions[region].role == RegionRole::kStep);
       }
+      if (event.kind == EventKind::kLostBegin) sample_.note_hole();
       const steps::Call* call = scanner_->add(event);
       if (call == nullptr || call->token == 0 || plan_.is_annotated) continue;
       sample_.add(call->enter_ns, call->leave_ns, call->token, call->region);

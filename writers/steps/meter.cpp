@@ -52,6 +52,7 @@ class Meter : public StepMeter {
   Status open_waits();
   Status add_call(const steps::Call& call);
   Status add_waits(const steps::Call& call);
+  void note_loss();
   void enter(const Event& event);
   void leave(const Event& event);
   void keep(uint32_t loop, int64_t number, const Cut& begin, const Cut& end, bool is_matched);
@@ -78,12 +79,12 @@ class Meter : public StepMeter {
   std::map<uint32_t, Loop> loops_;
   std::unordered_map<uint32_t, profile::SampledTime> call_times_;  ///< by region
   std::optional<CallWait> wait_ahead_;
-  Cut now_{};                   ///< end of the last call, and what was in MPI and waited up to it
-  uint64_t first_ns_ = 0;       ///< end of the first call, that is MPI_Init
-  uint64_t last_ns_ = 0;        ///< begin of the last one
-  uint32_t depth_ = 0;          ///< of annotated steps
-  bool has_no_end_ = false;     ///< the next Leave is none
-  bool began_in_hole_ = false;  ///< the step that runs
+  Cut now_{};                ///< end of the last call, and what was in MPI and waited up to it
+  uint64_t first_ns_ = 0;    ///< end of the first call, that is MPI_Init
+  uint64_t last_ns_ = 0;     ///< begin of the last one
+  uint32_t depth_ = 0;       ///< of annotated steps
+  bool has_no_end_ = false;  ///< the next Leave is none
+  bool has_hole_ = false;    ///< the step that runs
   Cut step_begin_{};
   int64_t step_number_ = 0;
 };
@@ -176,6 +177,7 @@ Status Meter::begin_location(const Location& location) {
 Status Meter::events(std::span<const Event> events) {
   if (!is_wanted_) return {};
   for (const Event& event : events) {
+    if (event.kind == EventKind::kLostBegin) note_loss();
     if (plan_.is_annotated) {
       if (event.kind == EventKind::kEnter) enter(event);
       if (event.kind == EventKind::kLeave) leave(event);
@@ -214,23 +216,31 @@ Status Meter::add_call(const steps::Call& call) {
   return add_waits(call);
 }
 
+/// What was lost may have been calls of MPI: it is not known how much of a step around it was in
+/// MPI, nor where in a loop the program is behind it.
+void Meter::note_loss() {
+  has_hole_ = true;
+  now_.time_ns = 0;
+  for (steps::LoopTracker& tracker : trackers_) tracker.interrupt();
+}
+
 /// Of nested steps the outermost is one.
 void Meter::enter(const Event& event) {
   const uint32_t region = scanner_->global_region(event);
   if (region >= model_->regions.size()) return;
   if (model_->regions[region].role != RegionRole::kStep || depth_++ != 0) return;
-  began_in_hole_ = profile::began_in_hole(event);
+  has_hole_ = profile::began_in_hole(event);
   step_begin_ = {event.time_ns, now_.mpi_ns, now_.wait_ns};
   step_number_ = event.value_type() == ValueType::kStep ? static_cast<int64_t>(event.bytes) : -1;
 }
 
 /// A step that was open when its thread ended, or whose end was lost, is none. Nor is one whose
-/// begin was lost, though its duration is known: how much of it was in MPI is not.
+/// begin, or something in it, was lost, though its duration is known.
 void Meter::leave(const Event& event) {
   const uint32_t region = scanner_->global_region(event);
   if (depth_ == 0 || region >= model_->regions.size()) return;
   if (model_->regions[region].role != RegionRole::kStep || --depth_ != 0) return;
-  if (has_no_end_ || began_in_hole_) return;
+  if (has_no_end_ || has_hole_) return;
   const uint32_t loop = annotated_.at(region);
   loops_.try_emplace(loop, Loop{{}, steps::RowKeeper(rows_each_)});
   keep(loop, step_number_, step_begin_, {event.time_ns, now_.mpi_ns, now_.wait_ns}, true);

@@ -10,7 +10,7 @@
 namespace aon::writers::steps {
 
 struct SampledCall {
-  uint64_t number;  ///< of the thread's calls
+  uint64_t number;  ///< of the thread's calls, and holes among them
   uint64_t enter_ns;
   uint64_t leave_ns;
   uint64_t token;
@@ -25,12 +25,15 @@ class SequenceSample {
   void add(uint64_t enter_ns, uint64_t leave_ns, uint64_t token, uint32_t region) {
     const uint64_t number = count_++;
     if (number / kPiece % stride_ != 0) return;
-    if (calls_.size() >= kPiece * kPieces && number % kPiece == 0) {
+    const bool is_full = calls_.size() >= kPiece * kPieces;
+    if (is_full && (number % kPiece == 0 || calls_.size() >= 2 * kPiece * kPieces)) {
       thin_out();
       if (number / kPiece % stride_ != 0) return;
     }
     calls_.push_back({number, enter_ns, leave_ns, token, region});
   }
+  /// Calls are missing here, nobody knows how many: they have one number.
+  void note_hole() { ++count_; }
   void clear() { *this = SequenceSample(); }
 
   const std::vector<SampledCall>& calls() const { return calls_; }

@@ -53,6 +53,11 @@ void LoopTracker::finish(const Cut& at) {
   close();
 }
 
+void LoopTracker::interrupt() {
+  close();
+  call_count_ = 0;  // nor does one begin before
+}
+
 void LoopTracker::look_for_tail(const Cut& at) {
   if (!is_open_ || !is_following_ || !is_complete() || has_tail_) return;
   has_tail_ = at.time_ns <= time_.next_ns;

@@ -44,6 +44,8 @@ class LoopTracker {
 
   /// The next call: its token, the time outside MPI before it, and the cut at its begin.
   void add(uint64_t token, uint64_t gap_ns, const Cut& at);
+  /// Calls may be missing here: no step goes on behind.
+  void interrupt();
   /// No call follows; `at`: the end of the last one.
   void finish(const Cut& at);
 

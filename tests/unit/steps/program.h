@@ -90,6 +90,13 @@ class Program {
     call(kIrecv).call(kIrecv).isend(left).isend(right);
     return call(kWaitall, 1000);
   }
+  /// Loses records for so long.
+  Program& lose(uint64_t time_ns) {
+    events.push_back(event(EventKind::kLostBegin, now_ns_, 0));
+    now_ns_ += time_ns;
+    events.push_back(event(EventKind::kLostEnd, now_ns_, 0));
+    return *this;
+  }
   Program& step_begin(int64_t number, uint32_t region = kStepRegion) {
     events.push_back(enter(now_ns_, region));
     events.back().set_value(static_cast<uint32_t>(ValueType::kStep), static_cast<uint64_t>(number));

@@ -150,6 +150,33 @@ TEST(Steps, one_that_began_in_a_hole_is_none) {
   EXPECT_EQ(summary.step_count, 2u);
 }
 
+/// Its calls of MPI would seem to be computing.
+TEST(Steps, one_in_which_records_were_lost_is_none) {
+  Program program;
+  for (int i = 0; i < 4; ++i) {
+    program.step_begin(i).compute(1000);
+    if (i == 2) program.lose(50'000);
+    program.step_end();
+  }
+  const StepSummary summary = find_steps({program});
+  ASSERT_EQ(summary.rows.size(), 3u);
+  EXPECT_EQ(summary.rows[2].number, 3);
+  EXPECT_EQ(summary.statistics[0].parts[kCompute].max_ns, 1000u);
+}
+
+TEST(Steps, found_ones_do_not_reach_over_a_loss) {
+  Program program;
+  program.prologue();
+  for (int i = 0; i < 60; ++i) {
+    program.compute(10'000).halo(0, 1).compute(5000).allreduce(8);
+    if (i == 30) program.lose(1'000'000);
+  }
+  const StepSummary summary = find_steps({program});
+  ASSERT_EQ(summary.loops.size(), 1u);
+  EXPECT_GE(summary.step_count, 55u);
+  EXPECT_LT(summary.statistics[0].parts[kDuration].max_ns, 1'000'000u);
+}
+
 TEST(Steps, number_that_was_evicted_is_unknown) {
   Program program;
   program.step_begin(4).compute(100).step_end();
