@@ -83,6 +83,10 @@ Status Findings::events(std::span<const Event> events) {
       table_->add(event);
     } else if (event.kind == EventKind::kCallSample) {
       samples_->add(event);
+    } else if (current_ != nullptr && event.kind == EventKind::kLostBegin) {
+      current_->lost_ns -= event.time_ns;  // its end follows
+    } else if (current_ != nullptr && event.kind == EventKind::kLostEnd) {
+      current_->lost_ns += event.time_ns;
     }
   }
   return {};
@@ -121,6 +125,7 @@ Status Findings::save(StateOut* out) {
     const RankTime time = std::exchange(ranks_[*unsaved_rank_], {});
     out->put(time.first_ns);
     out->put(time.last_ns);
+    out->put(time.lost_ns);
   }
   unsaved_rank_.reset();
   table_->save(out);
@@ -134,7 +139,8 @@ Status Findings::load(StateIn* in) {
   if (rank) {
     if (!in->check(*rank < ranks_.size())) return in->status();
     RankTime& time = ranks_[*rank];
-    if (!in->get(&time.first_ns) || !in->get(&time.last_ns)) return in->status();
+    if (!in->get(&time.first_ns) || !in->get(&time.last_ns) || !in->get(&time.lost_ns))
+      return in->status();
   }
   if (Status status = table_->load(in); !status) return status;
   return samples_->load(in);

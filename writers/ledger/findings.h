@@ -93,6 +93,7 @@ class Findings final : public Writer {
   struct RankTime {
     uint64_t first_ns = 0;     ///< of the master thread
     uint64_t last_ns = 0;      ///< the same
+    uint64_t lost_ns = 0;      ///< the same: in which records were lost
     uint64_t mpi_ns = 0;       ///< of the master thread; where it calls no MPI, of the thread
                                ///< that is longest in it
     uint64_t poll_ns = 0;      ///< the part of it in polls

@@ -16,6 +16,7 @@ constexpr double kNsPerSecond = 1e9;
 constexpr double kSlowRatio = 1.1;        ///< of the slowest rank's own time to the median
 constexpr double kAlikeRatio = 0.9;       ///< of own times that are called the same
 constexpr double kLeastSlowShare = 0.01;  ///< of the ranks' time, lost to a slow rank
+constexpr double kMostLostShare = 0.01;   ///< of a rank's time, without records, to know its own
 constexpr double kLeastEndShare = 0.02;   ///< of the ranks' time, waited at the end
 constexpr double kLeastLeftOutShare = 0.05;
 constexpr double kCauseShare = 0.5;  ///< of all waiting
@@ -141,7 +142,9 @@ void Findings::add_slow_rank(const WaitTimes& waits, std::vector<Finding>* findi
   bool has_polled = false;
   for (size_t r = 0; r < ranks_.size(); ++r) {
     const RankTime& rank = ranks_[r];
-    if (rank.mpi_ns == 0) continue;
+    // What was lost may have been calls of MPI.
+    const bool is_known = share_of(rank.lost_ns, span_ns(rank)) <= kMostLostShare;
+    if (rank.mpi_ns == 0 || !is_known) continue;
     // A rank that polls may wait all that time.
     const uint64_t between_polls_ns =
         waits.polled_ns[r] - std::min(waits.polled_ns[r], rank.poll_ns);

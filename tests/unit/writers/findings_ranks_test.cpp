@@ -43,8 +43,14 @@ class FindingsOfRanks : public testing::Test {
   }
   std::string lines(const std::vector<uint64_t>& mpi_s, const std::vector<uint64_t>& end_s = {}) {
     Findings findings(&waits_);
-    test::run_whole({&findings}, model_, [](const Location&) {
-      return std::vector<Event>{test::enter(1, 0), test::leave(10 * kSecond, 0)};
+    test::run_whole({&findings}, model_, [this](const Location& location) {
+      std::vector<Event> events = {test::enter(1, 0), test::leave(10 * kSecond, 0)};
+      if (const uint64_t lost_s = lost_s_[location.group]; lost_s != 0) {
+        const Event begin = test::event(EventKind::kLostBegin, kSecond, 0);
+        const Event end = test::event(EventKind::kLostEnd, (1 + lost_s) * kSecond, 0);
+        events.insert(events.begin() + 1, {begin, end});
+      }
+      return events;
     });
     for (const Location& location : model_.locations) {
       std::vector<profile::RegionStatistics> rows(1);
@@ -66,6 +72,7 @@ class FindingsOfRanks : public testing::Test {
   spool::Job job_;
   spool::Process processes_[4];
   WaitSummary waits_;
+  uint64_t lost_s_[4] = {};  ///< without records, by rank
 };
 
 TEST_F(FindingsOfRanks, the_slow_one_is_named_where_the_others_wait) {
@@ -73,6 +80,16 @@ TEST_F(FindingsOfRanks, the_slow_one_is_named_where_the_others_wait) {
   EXPECT_THAT(lines({5, 5, 1, 5}),
               HasSubstr("rank 2 is 9.0 s outside MPI, 4.0 s longer than the "
                         "median (5.0 s): the others wait 12.0 s in all for it"));
+}
+
+/// What it lost may have been calls of MPI.
+TEST_F(FindingsOfRanks, one_that_lost_records_is_not_slow_for_that) {
+  for (const uint32_t rank : {0, 1, 3}) add_wait(rank, 4 * kSecond);
+  lost_s_[2] = 4;
+  EXPECT_THAT(lines({5, 5, 1, 5}), testing::Not(HasSubstr("outside MPI")));
+  lost_s_[2] = 0;
+  lost_s_[3] = 4;
+  EXPECT_THAT(lines({5, 5, 1, 5}), HasSubstr("rank 2 is 9.0 s outside MPI, 4.0 s longer"));
 }
 
 TEST_F(FindingsOfRanks, those_that_called_mpi_abort_are_named_first) {
