@@ -1,11 +1,8 @@
 #include "writers/hdf5/counters.h"
 
-namespace aon::writers::hdf5 {
+#include "writers/devices/device_names.h"
 
-std::string own_name(const GlobalMetric& metric) {
-  const std::string prefix = metric.provider + "::";
-  return metric.name.starts_with(prefix) ? metric.name.substr(prefix.size()) : metric.name;
-}
+namespace aon::writers::hdf5 {
 
 CounterTable::CounterTable(hid_t file, const Model& model)
     : model_(model),
@@ -28,7 +25,7 @@ void CounterTable::append(const Group& group, uint64_t location,
     process_.append(group.id);
     location_.append(location);
     region_.append(row.region == profile::kOutsideCalls ? -1 : int64_t{row.region});
-    counter_.append(own_name(model_.metrics[row.metric]));
+    counter_.append(devices::name_in_provider(model_.metrics[row.metric]));
     count_.append(row.count);
     inexact_count_.append(row.inexact_count);
     inclusive_.append(row.inclusive);

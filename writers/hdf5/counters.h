@@ -3,16 +3,12 @@
 #pragma once
 
 #include <span>
-#include <string>
 
 #include "writers/hdf5/column.h"
 #include "writers/profile/counters.h"
 #include "writers/writer.h"
 
 namespace aon::writers::hdf5 {
-
-/// Name of a metric without its provider: "counters::cycles" -> "cycles".
-std::string own_name(const GlobalMetric& metric);
 
 class CounterTable {
  public:

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/spool/format.h"
+#include "writers/devices/device_names.h"
 
 namespace aon::writers {
 namespace {
@@ -49,9 +50,7 @@ Status TotalsCollector::begin(const Model& model) {
   for (const GlobalMetric& definition : model.metrics) {
     Metric& metric = metrics_.emplace_back();
     metric.provider = definition.provider;
-    const std::string prefix = definition.provider + "::";
-    metric.name = definition.name.starts_with(prefix) ? definition.name.substr(prefix.size())
-                                                      : definition.name;
+    metric.name = devices::name_in_provider(definition);
     if (definition.provider == "nvml" && gpu_of_xid(metric.name)) metric.kind = Kind::kXid;
     if (definition.mode != MetricMode::kAccumulated) continue;
     if (definition.provider == "energy" && definition.node_wide) metric.kind = Kind::kEnergy;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string_view>
 
+#include "writers/devices/device_names.h"
 #include "writers/otf2/archive.h"
 #include "writers/otf2/ids.h"
 #include "writers/otf2/nccl_events.h"
@@ -380,11 +381,10 @@ void GlobalDefinitions::write_counters() {
   std::vector<OTF2_MetricMemberRef> members;
   for (uint32_t id = 0; id < model_.counter_count; ++id) {
     const GlobalMetric& metric = model_.metrics[id];
-    const std::string name = metric.name.substr(metric.provider.size() + 2);  // PROVIDER::NAME
     note(OTF2_GlobalDefWriter_WriteMetricMember(
-        file_, id, string_id(name), string_id(metric.description), OTF2_METRIC_TYPE_OTHER,
-        OTF2_METRIC_ACCUMULATED_START, OTF2_TYPE_UINT64, OTF2_BASE_DECIMAL, 0,
-        string_id(metric.unit)));
+        file_, id, string_id(devices::name_in_provider(metric)), string_id(metric.description),
+        OTF2_METRIC_TYPE_OTHER, OTF2_METRIC_ACCUMULATED_START, OTF2_TYPE_UINT64, OTF2_BASE_DECIMAL,
+        0, string_id(metric.unit)));
     members.push_back(id);
   }
   if (members.empty()) return;

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "tests/unit/writers/spool_fixture.h"
@@ -26,6 +28,27 @@ TEST(Otf2Names, of_kernels_that_stand_for_much_more_are_cut) {
   ASSERT_TRUE(assemble(job.path()).has_value());
   EXPECT_TRUE(std::filesystem::exists(job.path() / "traces.otf2"));
   EXPECT_TRUE(std::filesystem::exists(job.path() / "profile.h5"));
+}
+
+/// What a spool says is not trusted.
+TEST(Otf2Names, of_counters_without_a_provider_stay_whole) {
+  test::TemporaryFolder job;
+  test::NodeSpool node(job.path(), "n1");
+  node.add_process(0, 0, 1, {});
+  node.define(0, DefinitionType::kMetric,
+              MetricDefinition{kFirstCounterMetric, MetricMode::kAccumulated, 0, 0},
+              {"ips", "1", ""});
+  node.define(0, DefinitionType::kMetric,
+              MetricDefinition{kFirstCounterMetric + 1, MetricMode::kAccumulated, 0, 0},
+              {"instructions", "1", ""});
+  node.add_records(0, 1, {test::begin_record(1, 10), test::end_record(1, 20)});
+  node.add_exit(0, 3000, 0, 0);
+  node.finish();
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  std::ifstream file(job.path() / "traces.def", std::ios::binary);
+  const std::string definitions{std::istreambuf_iterator<char>(file), {}};
+  for (const char* name : {"ips", "instructions"})
+    EXPECT_NE(definitions.find(name), std::string::npos) << name;
 }
 
 }  // namespace
