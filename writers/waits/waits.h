@@ -18,6 +18,7 @@
 /// | wait at free        | the same where a communicator or window is freed                       |
 /// | wait at fence       | the same in MPI_Win_fence                                              |
 /// | wait at file        | the same in a collective call on a file                                |
+/// | wait at set_info    | the same where hints of a communicator or window are set               |
 ///
 /// On an inter-communicator each group waits for the other one alone (MPI-4.1, 6.2.3), and where
 /// data moves in one direction only, the group that gets none does not wait in N x N operations.
@@ -46,7 +47,7 @@
 /// collectives match in the order in which they were made, and start by start; where a record does
 /// not say which it is, they are not counted at all.
 ///
-/// The last four kinds are of calls that MPI lets return early (MPI_Comm_free, a fence with
+/// The last five kinds are of calls that MPI lets return early (MPI_Comm_free, a fence with
 /// MPI_MODE_NOPRECEDE, a collective write), so who left before another entered has not waited for
 /// it, and nobody knows what else it did. Windows and files are known to all by what made them;
 /// their calls match by the number of the call among those of its function on the window or file,
