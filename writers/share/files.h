@@ -2,8 +2,9 @@
 /// (writers/assemble/shares.h). A file is made under another name and renamed when it is whole, so
 /// whoever sees it may read it.
 ///
-///     header   "AON share 3 VERSION\n"; another version is refused
-///     blocks   u64 byte count, u64 CRC-32C, bytes; several blocks may have one key
+///     header   "AON share 4 VERSION\n"; another version is refused
+///     blocks   u64 byte count, u64 CRC-32C, bytes; several blocks may have one key; of items u64
+///              how many, and these packed (writers/share/packed_items.h)
 ///     index    a block: key and offset of each
 ///     footer   u64 offset of the index
 ///
@@ -20,11 +21,13 @@
 
 #include "core/base/result.h"
 #include "core/base/unique_fd.h"
+#include "writers/share/packed_items.h"
 #include "writers/state.h"
 
 namespace aon::writers::share {
 
 constexpr uint64_t kMaxBlockBytes = 1ull << 32;  ///< a longer one is damage
+constexpr size_t kItemBlockBytes = 256u << 10;   ///< of a block's items, unpacked
 
 struct IndexEntry {
   uint64_t key;
@@ -84,7 +87,7 @@ class ItemWriter {
   explicit ItemWriter(FileWriter* file) : file_(file) {}
 
   Status add(uint64_t key, const Item& item) {
-    if (!items_.empty() && (key != key_ || items_.size() * sizeof(Item) >= kBlockBytes)) {
+    if (!items_.empty() && (key != key_ || items_.size() * sizeof(Item) >= kItemBlockBytes)) {
       if (Status status = flush(); !status) return status;
     }
     key_ = key;
@@ -93,32 +96,42 @@ class ItemWriter {
   }
   Status flush() {
     if (items_.empty()) return {};
-    const std::string_view bytes(reinterpret_cast<const char*>(items_.data()),
-                                 items_.size() * sizeof(Item));
-    Status status = file_->add(key_, bytes);
+    const uint64_t count = items_.size();
+    bytes_.resize(sizeof count);
+    std::memcpy(bytes_.data(), &count, sizeof count);
+    ItemPacker<Item>::pack(items_, &bytes_);
     items_.clear();
-    return status;
+    return file_->add(key_, {bytes_.data(), bytes_.size()});
   }
 
  private:
   static_assert(std::is_trivially_copyable_v<Item>);
-  static constexpr size_t kBlockBytes = 256u << 10;
 
   FileWriter* file_;
   uint64_t key_ = 0;
   std::vector<Item> items_;
+  std::vector<char> bytes_;
 };
 
 /// Calls `sink` with each item of `key`.
 template <class Item>
 Status read_items(const FileReader& file, uint64_t key,
                   const std::function<Status(const Item&)>& sink) {
+  std::vector<Item> items;
+  std::vector<char> packed;
   return file.for_each(key, [&](std::span<const char> bytes) {
-    Item item;
-    if (bytes.size() % sizeof(Item) != 0)
+    uint64_t count = 0;
+    const bool has_count = bytes.size() >= sizeof count;
+    if (has_count) std::memcpy(&count, bytes.data(), sizeof count);
+    const size_t packed_bytes = has_count ? bytes.size() - sizeof count : 0;
+    if (!has_count || count > kItemBlockBytes / sizeof(Item) + 1)
       return Status(Error{Code::kDamaged, "a share of another build"});
-    for (size_t at = 0; at < bytes.size(); at += sizeof(Item)) {
-      std::memcpy(&item, bytes.data() + at, sizeof(Item));
+    packed.resize(packed_bytes + kPackedSlackBytes);
+    std::memcpy(packed.data(), bytes.data() + sizeof count, packed_bytes);
+    items.resize(count);
+    if (!ItemPacker<Item>::unpack({packed.data(), packed_bytes}, items))
+      return Status(Error{Code::kDamaged, "a share of another build"});
+    for (const Item& item : items) {
       if (Status status = sink(item); !status) return status;
     }
     return Status();

@@ -1,8 +1,13 @@
 /// Any number of items in, the same items in order out, as often as wanted. What does not fit in
-/// memory goes as sorted runs into a file without a name, so nothing is left behind by a killed
-/// process; readers merge the runs.
-/// Thread: one.   Cost: a sort; memory at most `memory_bytes`, and kBufferBytes per run while a
-/// reader lives.   Errors: kIo, which stays: the store is empty then and refuses at once.
+/// memory goes as sorted runs, packed, into a file without a name, so nothing is left behind by a
+/// killed process; readers merge the runs.
+///
+///     run      blocks of kBlockItems items, the last one of what is left
+///     block    u32 byte count, items (writers/share/packed_items.h)
+///
+/// Thread: one.   Cost: a sort; memory at most `memory_bytes` and kWriteBytes, and kBufferBytes per
+/// run while a reader lives.   Errors: kIo, also of a disk that is nearly full; it stays: the store
+/// is empty then and refuses at once.
 #pragma once
 
 #include <errno.h>
@@ -15,12 +20,15 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "core/base/result.h"
 #include "core/base/unique_fd.h"
+#include "writers/share/packed_items.h"
+#include "writers/share/room.h"
 
 namespace aon::writers {
 
@@ -31,6 +39,7 @@ class SortedStore {
 
  public:
   static constexpr size_t kBufferBytes = 32768;
+  static constexpr size_t kWriteBytes = 1 << 20;
 
   /// The file, once needed, is made in `folder`.
   SortedStore(std::filesystem::path folder, size_t memory_bytes)
@@ -47,10 +56,10 @@ class SortedStore {
     return status ? status : fail(std::move(status));
   }
 
-  /// Of the file, before and after the next item was added.
+  /// Of the file, before and, at most, after the next item was added.
   uint64_t file_bytes() const { return end_; }
   uint64_t next_file_bytes() const {
-    return items_.size() + 1 < memory_items_ ? end_ : end_ + memory_items_ * sizeof(Item);
+    return items_.size() + 1 < memory_items_ ? end_ : end_ + max_run_bytes(memory_items_);
   }
 
   /// Items in order; adding one ends it.
@@ -91,6 +100,7 @@ class SortedStore {
 
     Status begin() {
       runs_.resize(store_->runs_.size() + 1);
+      if (runs_.size() > 1) packed_.resize(Packer::max_bytes(kBlockItems) + kSlackBytes);
       runs_[0].at = store_->items_.data();
       runs_[0].end = runs_[0].at + store_->items_.size();
       for (size_t i = 0; i < store_->runs_.size(); ++i) {
@@ -120,21 +130,29 @@ class SortedStore {
     }
 
     Status fill(Run* run) {
-      const size_t count = std::min<uint64_t>(run->left_count, kBufferBytes / sizeof(Item) + 1);
+      const size_t count = std::min<uint64_t>(run->left_count, kBlockItems);
       run->buffer.resize(count);
-      const size_t byte_count = count * sizeof(Item);
-      if (pread(store_->file_.get(), run->buffer.data(), byte_count,
-                static_cast<off_t>(run->offset)) != static_cast<ssize_t>(byte_count)) {
-        return Error{Code::kIo, "cannot read back a temporary file"};
-      }
-      run->offset += byte_count;
+      uint32_t byte_count = 0;
+      const bool is_whole =
+          read(run->offset, &byte_count, sizeof byte_count) &&
+          byte_count <= Packer::max_bytes(count) &&
+          read(run->offset + sizeof byte_count, packed_.data(), byte_count) &&
+          Packer::unpack({packed_.data(), byte_count}, {run->buffer.data(), count});
+      if (!is_whole) return Error{Code::kIo, "cannot read back a temporary file"};
+      run->offset += sizeof byte_count + byte_count;
       run->left_count -= count;
       run->at = run->buffer.data();
       run->end = run->at + count;
       return {};
     }
 
+    bool read(uint64_t offset, void* bytes, size_t count) const {
+      return pread(store_->file_.get(), bytes, count, static_cast<off_t>(offset)) ==
+             static_cast<ssize_t>(count);
+    }
+
     const SortedStore* store_;
+    std::vector<char> packed_;
     std::vector<Run> runs_;
     std::vector<Run*> heap_;
     Run* last_ = nullptr;  ///< its first item was given out
@@ -150,10 +168,19 @@ class SortedStore {
   }
 
  private:
+  using Packer = share::ItemPacker<Item>;
+  static constexpr size_t kSlackBytes = share::kPackedSlackBytes;
+  static constexpr size_t kBlockItems = kBufferBytes / sizeof(Item) + 1;
+
   struct RunPlace {
     uint64_t offset;
     uint64_t count;
   };
+
+  static constexpr uint64_t max_run_bytes(uint64_t count) {
+    const uint64_t block_count = (count + kBlockItems - 1) / kBlockItems;
+    return block_count * (sizeof(uint32_t) + Packer::max_bytes(kBlockItems));
+  }
 
   /// Doubled, and soon to the limit: a copy of much would take half as much memory again.
   void grow() {
@@ -189,22 +216,47 @@ class SortedStore {
   Status write_run() {
     sort();
     if (!file_) file_ = open_file();
-    const char* from = reinterpret_cast<const char*>(items_.data());
-    const uint64_t byte_count = items_.size() * sizeof(Item);
-    for (uint64_t done = 0; done < byte_count;) {
-      const ssize_t written = file_ ? pwrite(file_.get(), from + done, byte_count - done,
-                                             static_cast<off_t>(end_ + done))
-                                    : -1;
-      if (written < 0 && file_ && errno == EINTR) continue;
-      if (written <= 0)
-        return Error{Code::kIo,
-                     "temporary file in " + folder_.string() + ": " + std::strerror(errno)};
-      done += static_cast<uint64_t>(written);
-    }
+    if (!file_) return file_error(std::strerror(errno));
     runs_.push_back({end_, items_.size()});
-    end_ += byte_count;
+    std::vector<char> bytes;
+    for (std::span<const Item> left(items_); !left.empty();) {
+      const size_t count = std::min(left.size(), kBlockItems);
+      append_block(left.first(count), &bytes);
+      left = left.subspan(count);
+      if (!left.empty() && bytes.size() < kWriteBytes) continue;
+      if (Status status = write(bytes); !status) return status;
+      bytes.clear();
+    }
     items_.clear();
     return {};
+  }
+
+  static void append_block(std::span<const Item> items, std::vector<char>* bytes) {
+    const size_t head = bytes->size();
+    uint32_t byte_count = 0;
+    bytes->resize(head + sizeof byte_count);
+    Packer::pack(items, bytes);
+    byte_count = static_cast<uint32_t>(bytes->size() - head - sizeof byte_count);
+    std::memcpy(bytes->data() + head, &byte_count, sizeof byte_count);
+  }
+
+  /// At the end of the file.
+  Status write(const std::vector<char>& bytes) {
+    if (Status room = share::check_room(file_.get(), bytes.size()); !room)
+      return file_error(room.error().message);
+    for (size_t done = 0; done < bytes.size();) {
+      const ssize_t written =
+          pwrite(file_.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(end_));
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) return file_error(std::strerror(errno));
+      done += static_cast<size_t>(written);
+      end_ += static_cast<uint64_t>(written);
+    }
+    return {};
+  }
+
+  Error file_error(const std::string& reason) const {
+    return Error{Code::kIo, "temporary file in " + folder_.string() + ": " + reason};
   }
 
   std::filesystem::path folder_;
