@@ -22,7 +22,7 @@ inline uint64_t cost_of(Parsed parsed, const Work& work) {
 /// Records that were read.
 struct RecordCounts {
   uint64_t all = 0;
-  uint64_t calls = 0;   ///< of CUDA
+  uint64_t calls = 0;   ///< of CUDA, and external ids of these
   uint64_t nodes = 0;   ///< work of graphs, each by itself
   uint64_t graphs = 0;  ///< recorded as one
 };

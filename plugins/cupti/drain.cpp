@@ -266,6 +266,11 @@ void Drain::rest() {
   usleep(pace_.rest_us(has_slot ? w->slot->stream[0].refused.load(std::memory_order_relaxed) : 0));
 }
 
+inline void Drain::note_call(uint32_t correlation, uint32_t thread, uint64_t start) {
+  call_threads_.note(correlation, thread, start);
+  if (AON_UNLIKELY(!external_ids_.is_empty())) put_external_ids(correlation, thread, start);
+}
+
 /// Most records are kernels and calls with good times. False: take() is for this one.
 inline bool Drain::take_frequent(const uint8_t* record) {
   const Kind kind = kind_of(record);
@@ -282,12 +287,12 @@ inline bool Drain::take_frequent(const uint8_t* record) {
     Work work = {};
     parse_call(record, kind == Kind::kDriver, &work);
     if (AON_UNLIKELY(!has_times(work) || !has_plausible_times(work))) return false;
-    call_threads_.note(work.correlation, work.stream);
+    const uint32_t correlation = work.correlation;
     if (did_nothing(record)) work.correlation = 0;
     records_ns_ += kOtherNs;
     ++counts_.calls;
     last_work_ns_ = work.end_ns;
-    emitter_.put(work);
+    note_call(correlation, work.stream, emitter_.put(work));
   } else {
     return false;
   }
@@ -423,6 +428,7 @@ bool Drain::has_plausible_times(const Work& work) const {
 }
 
 void Drain::take(const uint8_t* record) {
+  if (kind_of(record) == Kind::kExternalCorrelation) return take_external_id(record);
   Missing& missing = shared().missing;
   Work work;
   const Parsed parsed = parse(record, shared().quirks, &work);
@@ -445,10 +451,8 @@ void Drain::take(const uint8_t* record) {
     if (shared().are_graphs_confused && is_of_graph(work)) work.correlation = 0;
     if (work.is_cost_of_records && !is_of_measured_thread(work))
       overhead_ns_ += work.end_ns - work.start_ns;
-    if (work.row == Row::kCalls) {
-      call_threads_.note(work.correlation, work.stream);
-      if (did_nothing(record)) work.correlation = 0;
-    }
+    const uint32_t correlation = work.correlation;
+    if (work.row == Row::kCalls && did_nothing(record)) work.correlation = 0;
     if (work.row == Row::kOverhead) {
       if (is_idle_cost(work)) return;
     } else {
@@ -456,7 +460,8 @@ void Drain::take(const uint8_t* record) {
     }
     if (is_nameless(work)) note_nameless();
     if (work.row == Row::kSynchronization) work.stream = call_threads_.thread_of(work.correlation);
-    emitter_.put(work);
+    const uint64_t start = emitter_.put(work);
+    if (work.row == Row::kCalls) note_call(correlation, work.stream, start);
     if (pace_.is_due()) rest();
   }
 }

@@ -13,6 +13,7 @@
 #include "cupti/call_threads.h"
 #include "cupti/cost.h"
 #include "cupti/emitter.h"
+#include "cupti/external_ids.h"
 #include "cupti/fixture.h"
 #include "cupti/library.h"
 #include "cupti/pace.h"
@@ -56,6 +57,8 @@ class Drain {
   void tell_kept();
   /// Names that tell less than they could, once.
   void tell_names();
+  /// External correlation ids without a call, when they have doubled, or at the end.
+  void tell_external_ids(bool is_end);
 
   /// Reads buffers that were handed over, at most kBuffersPerPass. False: there may be more.
   bool take_buffers();
@@ -96,6 +99,9 @@ class Drain {
   bool is_idle_cost(const Work& cost) const;
   bool has_plausible_times(const Work& work) const;
   void take(const uint8_t* record);
+  void take_external_id(const uint8_t* record);
+  void note_call(uint32_t correlation, uint32_t thread, uint64_t start);
+  void put_external_ids(uint32_t correlation, uint32_t thread, uint64_t start);
   void look_for_work(const Work& work, const uint8_t* record);
   void end_capture(Capture* capture);
   void rest();
@@ -103,6 +109,7 @@ class Drain {
   const Client* client_ = nullptr;
   Emitter emitter_;
   CallThreads call_threads_;
+  ExternalIds external_ids_;
   Fixture fixture_;
   uint64_t last_pair_ns_ = 0;
   Pace pace_;
@@ -120,6 +127,7 @@ class Drain {
   uint64_t kept_told_ns_ = 0;
   uint32_t flush_errors_ = 0;  ///< in a row
   uint32_t names_told_ = 0;    ///< bits
+  uint64_t alone_ids_told_ = 0;
 };
 
 }  // namespace aon::cupti

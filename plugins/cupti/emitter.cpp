@@ -41,6 +41,20 @@ uint32_t Emitter::find_call(bool is_driver_call, uint32_t function) {
   return region;
 }
 
+void Emitter::put(const ExternalId& id, uint32_t thread, uint64_t start) {
+  Work work = {};
+  work.label = "[CUDA external correlation id]";
+  work.row = Row::kCalls;
+  work.operation = kExternalIdOperation;
+  work.stream = thread;
+  work.correlation = id.correlation;
+  work.bytes = id.id;
+  work.grid = static_cast<uint32_t>(id.kind);
+  Writer* w = attached_writer();
+  if (w == nullptr) return;
+  write_span(w, {names_.id_of(work.label), streams_.id_of(work)}, work, start, start);
+}
+
 /// Work far from the rest is of another gap.
 void Emitter::leave_out(Row row, uint64_t start, uint64_t start_ns, uint64_t end_ns) {
   if (row != Row::kStream) return;

@@ -26,15 +26,18 @@ class Emitter {
   void begin_buffer() { names_.begin_pass(); }
   /// Writes the record, unless the work began under a pause: that is told as a gap. What the ring
   /// refuses is counted by the core. Inlined, so that `work` need not be in memory: nothing that is
-  /// called from here gets its address.
-  [[gnu::always_inline]] void put(const Work& work) {
+  /// called from here gets its address. Returns the record's start, 0: there is none.
+  [[gnu::always_inline]] uint64_t put(const Work& work) {
     const uint64_t start = clock_.to_ticks(work.start_ns);
     if (AON_UNLIKELY(aon_was_paused(start))) {
       leave_out(work.row, start, work.start_ns, work.end_ns);
-    } else {
-      put_at(work, start, clock_.to_ticks(work.end_ns));
+      return 0;
     }
+    put_at(work, start, clock_.to_ticks(work.end_ns));
+    return start;
   }
+  /// Beside the record of a call of `thread` that begins at `start`.
+  void put(const ExternalId& id, uint32_t thread, uint64_t start);
   /// Tells the gap of what was left out since the last call.
   void tell_pause();
   /// Of names: see RegionNames.

@@ -72,6 +72,9 @@ namespace overhead {
 constexpr size_t kType = 4, kObject = 8, kThread = 16, kStart = 24, kEnd = 32;
 constexpr uint32_t kThreadObject = 2;  ///< CUPTI_ACTIVITY_OBJECT_THREAD
 }  // namespace overhead
+namespace external {
+constexpr size_t kKind = 4, kId = 8, kCorrelation = 16;
+}  // namespace external
 
 /// CUpti_ActivityAttribute. Those from 12 on came with 13.2 and 13.3, in this order.
 enum class Attribute : int32_t {

@@ -19,6 +19,8 @@ constexpr NamedKind kKinds[] = {{Kind::kMemcpy, "copies"},
                                 {Kind::kMemset, "sets of memory"},
                                 {Kind::kSynchronization, "waiting"},
                                 {Kind::kOverhead, "overhead"}};
+/// Of the program's calls: without records of these there are none of ids.
+constexpr NamedKind kExternalIds = {Kind::kExternalCorrelation, "external correlation ids"};
 
 using SetCall = Code (*)(const Client& client, uint32_t function, uint8_t enable);
 
@@ -86,7 +88,9 @@ Code enable_kinds(const Client& client, bool has_calls, MissingKinds* missing) {
   const Code code = client.backend->enable(client, Kind::kConcurrentKernel);
   if (code != kSuccess) return code;
   for (const NamedKind& kind : kKinds) enable(kind, client, missing);
-  if (has_calls) enable_calls(client, missing);
+  if (!has_calls) return kSuccess;
+  enable_calls(client, missing);
+  enable(kExternalIds, client, missing);
   return kSuccess;
 }
 
@@ -95,7 +99,10 @@ void switch_calls(const Client& client, bool is_on) {
 }
 
 void disable_kinds(const Client& client, bool has_calls) {
-  if (has_calls) set_all_calls(client, 0, nullptr);
+  if (has_calls) {
+    client.backend->disable(client, kExternalIds.kind);
+    set_all_calls(client, 0, nullptr);
+  }
   for (const NamedKind& kind : kKinds) client.backend->disable(client, kind.kind);
   client.backend->disable(client, Kind::kConcurrentKernel);
 }

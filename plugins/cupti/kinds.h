@@ -7,7 +7,8 @@
 namespace aon::cupti {
 
 struct Wanted {
-  bool has_calls;        ///< launches, copies and waits among the calls of CUDA
+  bool has_calls;        ///< launches, copies and waits among the calls of CUDA, and external ids
+                         ///< that the program gives them
   bool has_graph_nodes;  ///< each kernel of a graph, instead of the graph as one
 };
 

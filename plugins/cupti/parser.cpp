@@ -140,7 +140,7 @@ bool parse_kind(const uint8_t* record, const Quirks& quirks, Work* work) {
     case Kind::kOverhead:
       parse_overhead(record, quirks, work);
       return true;
-    case Kind::kExternalCorrelation:
+    case Kind::kExternalCorrelation:  // parse_external_id()
       break;
   }
   return false;
@@ -176,6 +176,13 @@ bool is_end_of_capture(const uint8_t* call) {
   if (result != kCaptureInvalidated && result != kCaptureUnjoined) return false;
   return does_of(kind_of(call) == Kind::kDriver, field<uint32_t>(call, api::kFunction)) ==
          Does::kEndCapture;
+}
+
+bool parse_external_id(const uint8_t* record, ExternalId* id) {
+  const auto kind = field<uint32_t>(record, external::kKind);
+  *id = {static_cast<ExternalKind>(kind), field<uint32_t>(record, external::kCorrelation),
+         field<uint64_t>(record, external::kId)};
+  return is_external_kind(kind) && id->correlation != 0;
 }
 
 Parsed parse(const uint8_t* record, const Quirks& quirks, Work* work) {

@@ -5,6 +5,7 @@
 #include <aon/device.h>
 
 #include "cupti/calls.h"
+#include "cupti/external_ids.h"
 #include "cupti/interface.h"
 #include "cupti/quirks.h"
 
@@ -65,6 +66,9 @@ Does does_of(const Work& call);
 /// Of a call that failed, `call` its record: an end of a capture that had been broken, or that
 /// leaves streams unjoined, is its end all the same.
 bool is_end_of_capture(const uint8_t* call);
+
+/// Of a record of kExternalCorrelation. False: it is of no call, or of a kind that is not known.
+bool parse_external_id(const uint8_t* record, ExternalId* id);
 
 /// Reads the record at `record`, which cuptiActivityGetNextRecord() gave.
 Parsed parse(const uint8_t* record, const Quirks& quirks, Work* work);

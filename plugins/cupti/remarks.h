@@ -1,5 +1,5 @@
 /// What the ledger has to say of the provider, composed of remarks that do not hide each other.
-/// Thread: one at a time.   Cost: 11 KiB; no allocation.
+/// Thread: one at a time.   Cost: 12 KiB; no allocation.
 #pragma once
 
 #include <aon/definition.h>
@@ -19,6 +19,7 @@ enum class Remark : uint8_t {
   kPause,
   kStreams,  ///< some share a timeline
   kNames,    ///< some kernels share a name
+  kIds,      ///< external correlation ids are of no call
   kDetail,   ///< less was recorded, for the cost
   kCost,     ///< of all, by estimate
   kMissing,
@@ -28,7 +29,7 @@ enum class Remark : uint8_t {
   kFlush,   ///< one was left out
   kRelease,
 };
-constexpr uint32_t kRemarkCount = 17;
+constexpr uint32_t kRemarkCount = 18;
 
 class Remarks {
  public:

@@ -270,6 +270,7 @@ bool serve(Drain* drain) {
       drain->tell_kept();
     }
     drain->tell_names();
+    drain->tell_external_ids(true);
     tell_missing(true);
     tell_unread(false);
     tell_skipped_flush();
@@ -360,6 +361,7 @@ void* run(void*) {
     if (!may_ask) g_governor.go_on();
     tell_missing(false);
     drain.tell_names();
+    drain.tell_external_ids(false);
     if (!is_all) continue;
     // Without anything to flush (paused, or after a fatal error) only a wake brings work.
     const uint64_t now_ms = steady_ms();

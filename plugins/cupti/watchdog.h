@@ -37,7 +37,7 @@ constexpr uint64_t kLaunchNs = 1400;  ///< a kernel, copy or set: 1.0 to 1.9 us,
 constexpr uint64_t kNodeNs = 900;     ///< one of a graph that is recorded node by node
 constexpr uint64_t kGraphNs = 4000;   ///< one that is recorded as one: 1.5 to 3.5 us, much more of
                                       ///< the host where it has hundreds of nodes
-constexpr uint64_t kOtherNs = 50;     ///< a call, a wait
+constexpr uint64_t kOtherNs = 50;     ///< a call, an external id of one, a wait
 constexpr uint64_t kLostNs = 700;     ///< nobody knows of what
 
 constexpr uint64_t kFirstWaitNs = 30'000'000'000;

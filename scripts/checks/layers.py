@@ -3,10 +3,10 @@ per line.
 
 Plugins see core/include and themselves; nvml and gpu_counters also what the providers of
 plugins/node have in common. Writers see core/include, core/base, core/spool, core/clock,
-core/topology, writers/writer.h, writers/state.h, writers/share, writers/profile,
-writers/lateness, writers/waits, writers/steps, writers/nccl and themselves. writers/assemble drives
-all writers and drains rings that no agent drained. Core sees neither. Launcher and tools sit on
-top.
+core/topology, writers/writer.h, writers/state.h, writers/external_id.h, writers/share,
+writers/profile, writers/lateness, writers/waits, writers/steps, writers/nccl and themselves.
+writers/assemble drives all writers and drains rings that no agent drained. Core sees neither.
+Launcher and tools sit on top.
 """
 import re
 
@@ -46,6 +46,7 @@ RULES = {
         "core/topology/",
         "writers/writer.h",
         "writers/state.h",
+        "writers/external_id.h",
         "writers/share/",
         "writers/profile/",
         "writers/lateness/",

@@ -176,6 +176,15 @@ Record call_record(const Work& work, int32_t result) {
   return record.bytes();
 }
 
+Record external_record(uint32_t kind, uint64_t id, uint32_t correlation) {
+  using namespace cupti::external;
+  RecordMaker record(Kind::kExternalCorrelation);
+  record.set(kKind, kind);
+  record.set(kId, id);
+  record.set(kCorrelation, correlation);
+  return record.bytes();
+}
+
 Record overhead_record(Overhead kind, uint64_t start_ns, uint64_t end_ns, uint32_t correlation) {
   using namespace cupti::overhead;
   constexpr size_t kProcess = 12, kCorrelation = 40;

@@ -20,6 +20,8 @@ Record graph_record(const Work& work);
 Record synchronization_record(const Work& work);
 /// Of the calling thread; `result` is what the call returned, 0: it worked.
 Record call_record(const Work& work, int32_t result);
+/// Of the call; `kind` as in CUpti_ExternalCorrelationKind.
+Record external_record(uint32_t kind, uint64_t id, uint32_t correlation);
 enum class Overhead : uint32_t {
   kFlush = 1 << 16,
   kInstrumentation = 2 << 16,

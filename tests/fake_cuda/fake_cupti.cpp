@@ -17,6 +17,8 @@
 //   FAKE_CUPTI_NAMELESS=N     every Nth kernel has no name
 //   FAKE_CUPTI_FAILED=N       every Nth call that starts work fails: there is none
 //   FAKE_CUPTI_UNASKED=1      calls of the driver are told that were not switched on, too
+//   FAKE_CUPTI_IDS_LATE=1     records of external ids come behind that of their call
+//   FAKE_CUPTI_IDS_ALONE=N    the records of every Nth call with external ids are these alone
 //   FAKE_CUPTI_STRANGE=N      before every Nth piece of work is a record of an unknown kind
 //   FAKE_CUPTI_ERROR=NAME:N   the Nth call of this function returns 999; "N+": from it on
 //   FAKE_CUPTI_OVERHEAD=N     every piece of work costs N ns, CUPTI says
@@ -44,6 +46,7 @@
 #include "plugins/cupti/interface.h"
 #include "tests/fake_cuda/buffers.h"
 #include "tests/fake_cuda/cupti_records.h"
+#include "tests/fake_cuda/external_ids.h"
 #include "tests/fake_cuda/fake_cuda.h"
 
 namespace aon::fake {
@@ -70,6 +73,7 @@ struct State {
   std::set<std::pair<int32_t, uint32_t>> callbacks;
   std::map<std::string, uint64_t> calls;
   std::atomic<uint64_t> work_count{0};
+  std::atomic<uint64_t> calls_with_ids{0};
   std::atomic<Callback> callback{nullptr};
   std::atomic<bool> is_dead{false};
   std::atomic<uint32_t> api{0};  ///< of the subscriber: 1, 2; 0: there is none
@@ -122,12 +126,29 @@ void put_of(const Work& work, const Record& record, uint64_t over_ns) {
   put(record, over_ns, work.correlation, wants(Kind::kOverhead));
 }
 
+/// False: there are none.
+bool put_external_ids(const Work& work) {
+  const std::vector<Record> records = external_records(work.correlation);
+  if (records.empty() || !wants(Kind::kExternalCorrelation)) return false;
+  for (const Record& record : records) put_of(work, record, 0);
+  return true;
+}
+
+bool is_nth(const char* name, uint64_t number) {
+  const uint64_t n = knob(name);
+  return n != 0 && number % n == 0;
+}
+
 void put_call(const Work& work, int32_t result) {
   {
     const std::lock_guard lock(state().mutex);
     if (state().driver_calls.count(work.function_id) == 0) return;
   }
+  const bool is_late = knob("IDS_LATE") != 0;
+  const bool has_ids = !is_late && put_external_ids(work);
+  if (has_ids && is_nth("IDS_ALONE", ++state().calls_with_ids)) return;
   put_of(work, call_record(work, result), work.call_end_ns);
+  if (is_late) put_external_ids(work);
 }
 
 struct KindOfWork {
@@ -141,11 +162,6 @@ constexpr KindOfWork kKinds[] = {
     {WorkKind::kSet, Kind::kMemset, set_record},
     {WorkKind::kGraph, Kind::kGraphTrace, graph_or_node_record},
     {WorkKind::kSynchronize, Kind::kSynchronization, synchronization_record}};
-
-bool is_nth(const char* name, uint64_t number) {
-  const uint64_t n = knob(name);
-  return n != 0 && number % n == 0;
-}
 
 /// As CUpti_CallbackData begins.
 struct CallData {
@@ -423,6 +439,14 @@ Code cuptiActivitySetAttribute_v2(Subscriber subscriber, Attribute attribute, si
     state().has_graphs_as_one = *static_cast<uint8_t*>(value) != 0;
   }
   return count_call("cuptiActivitySetAttribute");
+}
+Code cuptiActivityPushExternalCorrelationId(uint32_t kind, uint64_t id) {
+  const Code code = check_v1();
+  return code != kSuccess ? code : push_external_id(kind, id);
+}
+Code cuptiActivityPopExternalCorrelationId(uint32_t kind, uint64_t* id) {
+  const Code code = check_v1();
+  return code != kSuccess ? code : pop_external_id(kind, id);
 }
 Code cuptiGetCallbackName(int32_t domain, uint32_t id, const char** name) {
   const char* found = domain == aon::cupti::kDriverDomain ? function_name(id) : nullptr;

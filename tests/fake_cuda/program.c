@@ -24,6 +24,8 @@
 // a kernel before all, and ends that in the pause, if there is one.
 // GPU_PROGRAM_RELEASES=N: its context is retained and released N times in a second, as UCX does for
 // each transfer, and then once more: that is its end.
+// GPU_PROGRAM_IDS=N: N rounds of work with external correlation ids before all, and prints how many
+// calls got which: "id KIND ID calls N".
 #include <aon/annotate.h>
 #include <aon/gpu.h>
 #include <dirent.h>
@@ -198,6 +200,43 @@ static long launch_paused(int kernels) {
   return 1;
 }
 
+typedef int (*PushId)(int kind, uint64_t id);
+typedef int (*PopId)(int kind, uint64_t* id);
+static PushId push_id;
+static PopId pop_id;
+
+static void pop(int kind, uint64_t expected) {
+  uint64_t id = 0;
+  if (pop_id(kind, &id) != 0 || id != expected) abort();
+}
+
+/// A framework's operation in a phase of the program: the second of two phases counts, beside the
+/// operation, whose number none other has; a copy is of the phase alone, the last kernel of none.
+static long launch_with_ids(int rounds) {
+  enum { kUnknown = 1, kCustom0 = 3, kOuterPhase = 70, kPhase = 71, kQueueEmpty = 18 };
+  const uint64_t first_operation = 1ull << 40;
+  void* cupti = dlopen("libcupti.so.13", RTLD_LAZY);
+  if (cupti == NULL) abort();
+  push_id = (PushId)dlsym(cupti, "cuptiActivityPushExternalCorrelationId");
+  pop_id = (PopId)dlsym(cupti, "cuptiActivityPopExternalCorrelationId");
+  if (push_id(0, 1) == 0 || pop_id(kCustom0, NULL) != kQueueEmpty) abort();
+  for (int i = 0; i < rounds; ++i) {
+    const uint64_t operation = first_operation + (uint64_t)i;
+    push_id(kUnknown, kOuterPhase);
+    push_id(kUnknown, kPhase);
+    push_id(kCustom0, operation);
+    cuLaunchKernel("_Z7with_idv", 1, 1, 1, 1, 1, 1, 0, (void*)7, NULL, NULL);
+    pop(kCustom0, operation);
+    cuMemcpyHtoDAsync_v2(0, NULL, 64, (void*)7);
+    pop(kUnknown, kPhase);
+    pop(kUnknown, kOuterPhase);
+    cuLaunchKernel("_Z10without_idv", 1, 1, 1, 1, 1, 1, 0, (void*)7, NULL, NULL);
+    printf("id CUSTOM0 %llu calls 1\n", (unsigned long long)operation);
+  }
+  printf("id UNKNOWN %d calls %d\n", kPhase, 2 * rounds);
+  return 2L * rounds;
+}
+
 static long launch_named(int names) {
   enum { kNameBytes = 24 };
   char* text = malloc((size_t)names * kNameBytes);  // CUPTI names them by pointers
@@ -207,6 +246,12 @@ static long launch_named(int names) {
     cuLaunchKernel(name, 1, 1, 1, 1, 1, 1, 0, (void*)7, NULL, NULL);
   }
   return names;
+}
+
+static long launch_before_all(void) {
+  const char* names = getenv("GPU_PROGRAM_NAMES");
+  const char* rounds = getenv("GPU_PROGRAM_IDS");
+  return (names ? launch_named(atoi(names)) : 0) + (rounds ? launch_with_ids(atoi(rounds)) : 0);
 }
 
 /// Annotated steps, each ended by waiting for the device.
@@ -382,7 +427,7 @@ int main(int argc, char** argv) {
   if (getenv("GPU_PROGRAM_PAUSE")) launched += launch_unseen(atoi(getenv("GPU_PROGRAM_PAUSE")));
   if (getenv("GPU_PROGRAM_PCONTROL"))
     launched += launch_paused(atoi(getenv("GPU_PROGRAM_PCONTROL")));
-  if (getenv("GPU_PROGRAM_NAMES")) launched += launch_named(atoi(getenv("GPU_PROGRAM_NAMES")));
+  launched += launch_before_all();
   if (getenv("GPU_PROGRAM_STEPS")) run_steps(atoi(getenv("GPU_PROGRAM_STEPS")));
   if (getenv("GPU_PROGRAM_SECONDS")) launched += launch_for(atoi(getenv("GPU_PROGRAM_SECONDS")));
   struct Job jobs[kMaxStreams];

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "writers/assemble/span_window.h"
+#include "writers/external_id.h"
 
 namespace aon::writers {
 namespace {
@@ -26,10 +27,12 @@ class DeviceTimeline final : public StreamEvents {
       : StreamEvents(outcome, sink), clock_(clock), regions_(regions) {}
 
   Status add(const DeviceSpan& span) {
+    if (span.is_external_id()) return keep_external_id(span);
     const uint64_t start_ns = clock_.to_ns(span.start_ticks);
     const uint64_t end_ns = std::max(clock_.to_ns(end_ticks_of(span)), start_ns);
     const uint64_t shown_ns = make_room(start_ns, end_ns, false);
     const uint32_t region = regions_.count(span.region) != 0 ? span.region : kUnknownRegion;
+    append_external_ids(span, shown_ns);
     Event& work = append(EventKind::kDeviceWork, shown_ns, region);
     work.peer = static_cast<int32_t>(span.operation);
     work.bytes = span.bytes;
@@ -52,15 +55,38 @@ class DeviceTimeline final : public StreamEvents {
     open_.pop_back();
   }
 
+  /// One of each kind: those of a call in the call that begins with it are the same.
+  Status keep_external_id(const DeviceSpan& span) {
+    if (!external_ids_.empty() && external_ids_.front().start_ticks != span.start_ticks)
+      external_ids_.clear();
+    const auto is_same = [&](const DeviceSpan& other) { return other.grid == span.grid; };
+    if (std::none_of(external_ids_.begin(), external_ids_.end(), is_same))
+      external_ids_.push_back(span);
+    return {};
+  }
+  /// Those of a call whose record is lost are of none.
+  void append_external_ids(const DeviceSpan& call, uint64_t shown_ns) {
+    for (const DeviceSpan& span : external_ids_) {
+      if (span.start_ticks != call.start_ticks) break;
+      Event& event = append(EventKind::kDeviceWork, shown_ns, kUnknownRegion);
+      set_external_id({static_cast<ExternalKind>(span.grid), span.bytes}, &event);
+      event.set_device_correlation(span.correlation, 0);
+    }
+    external_ids_.clear();
+  }
+
   clock::ClockMap::Cursor clock_;
   const std::unordered_map<uint32_t, uint32_t>& regions_;
-  std::vector<uint32_t> open_;  ///< regions
+  std::vector<uint32_t> open_;            ///< regions
+  std::vector<DeviceSpan> external_ids_;  ///< of one begin, whose call comes
 };
 
 DeviceOperation operation_of(const Record& record) {
   const auto value = static_cast<uint8_t>(record.words[0] >> 32);
-  return value < kDeviceOperationCount ? static_cast<DeviceOperation>(value)
-                                       : DeviceOperation::kOther;
+  const bool is_external_id =
+      value == static_cast<uint8_t>(kExternalIdOperation) && is_external_kind(record.words[2]);
+  return value < kDeviceOperationCount || is_external_id ? static_cast<DeviceOperation>(value)
+                                                         : DeviceOperation::kOther;
 }
 
 DeviceMemory memory_of(uint64_t word) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <aon/device.h>
+#include <aon/external_id.h>
 #include <aon/record.h>
 
 #include <filesystem>
@@ -30,8 +31,8 @@ struct DeviceSpan {
   uint32_t region;
   uint64_t start_ticks;
   uint64_t duration_ticks;
-  uint64_t bytes;
-  uint64_t grid;   ///< pack_grid() of a kernel
+  uint64_t bytes;  ///< of an external id, that
+  uint64_t grid;   ///< pack_grid() of a kernel; ExternalKind of an external id
   uint32_t block;  ///< pack_block() of a kernel; 0: not told
   uint32_t shared_bytes;
   uint32_t correlation;
@@ -40,10 +41,13 @@ struct DeviceSpan {
   DeviceMemory to;
   uint8_t registers;
 
-  /// The longer of two that begin together encloses the other.
+  bool is_external_id() const { return operation == kExternalIdOperation; }
+
+  /// The longer of two that begin together encloses the other; ids stand before their calls.
   bool operator<(const DeviceSpan& other) const {
     if (stream != other.stream) return stream < other.stream;
     if (start_ticks != other.start_ticks) return start_ticks < other.start_ticks;
+    if (is_external_id() != other.is_external_id()) return is_external_id();
     return duration_ticks > other.duration_ticks;
   }
 };

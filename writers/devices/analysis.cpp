@@ -8,6 +8,7 @@
 #include "writers/devices/calls.h"
 #include "writers/devices/device_pass.h"
 #include "writers/devices/devices.h"
+#include "writers/devices/external_ids.h"
 #include "writers/devices/launched_work.h"
 #include "writers/devices/missing_launches.h"
 #include "writers/devices/nccl_kernels.h"
@@ -23,7 +24,9 @@ namespace {
 
 using devices::Borders;
 using devices::Call;
+using devices::CallId;
 using devices::DevicePass;
+using devices::ExternalIdTotals;
 using devices::Item;
 using devices::Launch;
 using devices::LaunchedItem;
@@ -65,6 +68,7 @@ class Analysis : public DeviceAnalysis {
   void note_loss(const Event& event);
   void add_border(const Event& event);
   Status add_call(const Event& event, uint32_t region, uint64_t start_ns, uint64_t end_ns);
+  Status add_ids(const Event& call, uint64_t start_ns);
   Status add_work(const Event& event);
   Status finish_group();
   Status finish_nccl();
@@ -95,12 +99,14 @@ class Analysis : public DeviceAnalysis {
   size_t border_count_ = 0;
   NcclKernels nccl_;
   std::map<LaunchKey, LaunchRow> launches_;
+  ExternalIdTotals external_ids_;
 
   // Of the location.
   Row row_ = Row::kNone;
   uint32_t device_ = kNoDevice;
   uint32_t thread_ = 0;
   Borders* thread_borders_ = nullptr;
+  std::vector<ExternalId> next_ids_;  ///< of the call that comes
   bool writes_device_records_ = false;
 };
 
@@ -197,13 +203,23 @@ Status Analysis::add_call(const Event& event, uint32_t region, uint64_t start_ns
   return {};
 }
 
+Status Analysis::add_ids(const Event& call, uint64_t start_ns) {
+  for (const ExternalId& id : std::exchange(next_ids_, {})) {
+    Status status = work_.add(CallId{call.device_correlation(), id.kind, start_ns, id.id});
+    if (!status) return status;
+  }
+  return {};
+}
+
 Status Analysis::add_work(const Event& event) {
   const DeviceOperation operation = event.device_operation();
   const uint64_t start_ns = event.device_start_ns();
   const uint64_t end_ns = start_ns + event.device_duration_ns();
   const uint32_t region = regions_.global(event.region);
   if (row_ == Row::kCalls) {
+    if (const auto id = external_id_of(event)) next_ids_.push_back(*id);
     if (operation != DeviceOperation::kOther) return {};
+    if (Status status = add_ids(event, start_ns); !status) return status;
     return add_call(event, region, start_ns, end_ns);
   }
   Item item{};
@@ -331,14 +347,17 @@ Status Analysis::finish_work(const MissingLaunches& missing, LaunchedWork::Reade
 Status Analysis::finish_group() {
   if (work_.has_no_room()) ++summary_.left_out_count;
   summary_.left_out_call_count += work_.left_out_call_count();
+  summary_.left_out_external_count += work_.left_out_id_count();
   const Rows before = rows();
   unrecorded_.merge();
   if (work_.has_work()) {
     MissingLaunches missing;
-    Result<LaunchedWork::Reader> reader = work_.join(captures_, &missing);
+    Result<LaunchedWork::Reader> reader = work_.join(captures_, &missing, &external_ids_);
     if (!reader) return reader.error();
     if (Status status = finish_work(missing, &*reader); !status) return status;
     for (const auto& [key, row] : launches_) summary_.launches.push_back(row);
+    devices::add_external_ids(external_ids_.rows(group_->id), &summary_);
+    summary_.left_out_external_count += external_ids_.left_out_call_count();
     mark_missing(missing, before);
     work_.clear();  // its memory is needed now
     if (Status status = finish_nccl(); !status) return status;
@@ -353,6 +372,7 @@ Status Analysis::finish_group() {
   borders_.clear();
   border_count_ = 0;
   launches_.clear();
+  external_ids_.clear();
   nccl_.clear();
   return {};
 }

@@ -20,6 +20,7 @@
 
 #include "writers/devices/nccl_kernels.h"
 #include "writers/devices/unit_use.h"
+#include "writers/external_id.h"
 #include "writers/steps/steps.h"
 #include "writers/writer.h"
 
@@ -121,6 +122,16 @@ struct LaunchRow {
   uint64_t delay_ns = 0;     ///< of those, from the end of the launch to the begin of the work
 };
 
+/// Calls of CUDA that the program gave one external correlation id, and the work they launched.
+struct ExternalIdRow {
+  uint32_t group = 0;
+  ExternalKind kind = ExternalKind::kUnknown;
+  uint64_t id = 0;
+  uint64_t call_count = 0;
+  uint64_t count = 0;  ///< pieces of work
+  uint64_t total_ns = 0;
+};
+
 /// An operation of NCCL whose kernel is known by the call that launched it (nccl_kernels.h).
 struct NcclTime {
   uint32_t group = 0;
@@ -142,11 +153,13 @@ struct DeviceSummary {
   std::vector<LaunchRow> launches;
   std::vector<NcclTime> nccl;
   std::vector<UnrecordedTime> unrecorded;
-  uint64_t unmatched_nccl_count = 0;  ///< operations that NCCL launched, and no kernel fits
-  uint64_t left_out_nccl_count = 0;   ///< operations beyond DeviceAnalysis::kMaxNcclRows
-  uint64_t left_out_count = 0;        ///< processes for whose work there was no room to sort it
-  uint64_t left_out_step_count = 0;   ///< rows beyond DeviceAnalysis::kMaxSteps
-  uint64_t left_out_call_count = 0;   ///< calls that there was no room to sort
+  std::vector<ExternalIdRow> external_ids;
+  uint64_t left_out_external_count = 0;  ///< calls with an external id that has no row
+  uint64_t unmatched_nccl_count = 0;     ///< operations that NCCL launched, and no kernel fits
+  uint64_t left_out_nccl_count = 0;      ///< operations beyond DeviceAnalysis::kMaxNcclRows
+  uint64_t left_out_count = 0;           ///< processes for whose work there was no room to sort it
+  uint64_t left_out_step_count = 0;      ///< rows beyond DeviceAnalysis::kMaxSteps
+  uint64_t left_out_call_count = 0;      ///< calls that there was no room to sort
 };
 
 class DeviceAnalysis : public Writer {
@@ -157,6 +170,7 @@ class DeviceAnalysis : public Writer {
   static constexpr size_t kMaxBorders = 1u << 20;
   static constexpr size_t kMaxNcclRows = 1u << 19;
   static constexpr size_t kMaxSteps = 1u << 18;  ///< of all devices
+  static constexpr size_t kMaxExternalIds = 1u << 18;
 
   /// Told of each operation of NCCL whose kernel is known, with the local ids of its process: when
   /// that is over, before the next one begins, and within save() and finish().

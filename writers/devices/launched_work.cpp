@@ -4,11 +4,42 @@
 
 namespace aon::writers::devices {
 
+/// The external ids beside the calls as these pass, both in order.
+class LaunchedWork::IdsOfCalls {
+ public:
+  IdsOfCalls(SortedStore<CallId>::Reader reader, ExternalIdTotals* totals)
+      : reader_(std::move(reader)), totals_(totals) {}
+
+  Status begin() { return next(); }
+  /// The call, with those inside of it, is what work is of from now on.
+  Status begin_call(const Call& call) {
+    totals_->begin_call();
+    while (next_ != nullptr && (next_->is_before(call) || next_->is_of(call))) {
+      if (next_->is_of(call)) totals_->add(*next_);
+      if (Status status = next(); !status) return status;
+    }
+    return {};
+  }
+  void add_work(const Item& item) { totals_->add_work(item.end_ns - item.start_ns); }
+
+ private:
+  Status next() {
+    Result<const CallId*> id = reader_.next();
+    if (!id) return id.error();
+    next_ = *id;
+    return {};
+  }
+
+  SortedStore<CallId>::Reader reader_;
+  ExternalIdTotals* totals_;
+  const CallId* next_ = nullptr;
+};
+
 /// The calls beside the work as that passes, both in order.
 class LaunchedWork::Merge {
  public:
-  Merge(SortedStore<Call>::Reader reader, MissingLaunches* missing)
-      : reader_(std::move(reader)), missing_(missing) {}
+  Merge(SortedStore<Call>::Reader reader, MissingLaunches* missing, std::optional<IdsOfCalls>* ids)
+      : reader_(std::move(reader)), missing_(missing), ids_(ids) {}
 
   Status begin() { return next(); }
   Result<LaunchedItem> pass(const Item& item) {
@@ -20,6 +51,7 @@ class LaunchedWork::Merge {
     if (!call_ || !call_->launched(item.correlation, item.start_ns)) return launched;
     launched.call = *call_;
     has_work_ = true;
+    if (*ids_) (*ids_)->add_work(item);
     return launched;
   }
   Status finish() {
@@ -42,6 +74,9 @@ class LaunchedWork::Merge {
       end_call();
       call_ = *next_;
       has_work_ = false;
+      if (*ids_) {
+        if (Status status = (*ids_)->begin_call(*call_); !status) return status;
+      }
     }
     return next();
   }
@@ -51,6 +86,7 @@ class LaunchedWork::Merge {
 
   SortedStore<Call>::Reader reader_;
   MissingLaunches* missing_;
+  std::optional<IdsOfCalls>* ids_;  ///< nothing: the program gave none
   const Call* next_ = nullptr;
   std::optional<Call> call_;
   bool has_work_ = false;
@@ -65,8 +101,9 @@ LaunchedWork::LaunchedWork(std::filesystem::path folder, uint64_t max_file_bytes
 void LaunchedWork::clear() {
   work_.reset();
   calls_.reset();
+  ids_.reset();
   joined_.reset();
-  work_count_ = call_count_ = left_out_call_count_ = 0;
+  work_count_ = call_count_ = left_out_call_count_ = id_count_ = left_out_id_count_ = 0;
   has_no_room_ = has_graphs_ = false;
 }
 
@@ -78,6 +115,12 @@ uint64_t LaunchedWork::work_bytes(uint64_t file_bytes) const {
 void LaunchedWork::leave_out_calls() {
   left_out_call_count_ += std::exchange(call_count_, 0);
   calls_.reset();
+  leave_out_ids();
+}
+
+void LaunchedWork::leave_out_ids() {
+  left_out_id_count_ += std::exchange(id_count_, 0);
+  ids_.reset();
 }
 
 Status LaunchedWork::add(const Item& item) {
@@ -85,6 +128,8 @@ Status LaunchedWork::add(const Item& item) {
   if (!work_) work_.emplace(folder_, item_count_ * sizeof(Item));
   const bool grows = work_->next_file_bytes() > work_->file_bytes();
   const uint64_t bytes = work_bytes(work_->next_file_bytes());
+  const uint64_t call_bytes = calls_ ? calls_->file_bytes() : 0;
+  if (grows && ids_ && bytes + call_bytes + id_bytes() > max_file_bytes_) leave_out_ids();
   if (grows && calls_ && bytes + calls_->file_bytes() > max_file_bytes_) leave_out_calls();
   if (grows && bytes > max_file_bytes_) {
     clear();
@@ -105,6 +150,8 @@ Status LaunchedWork::add(const Call& call) {
   if (!calls_) calls_.emplace(folder_, item_count_ * sizeof(Item));
   const bool grows = calls_->next_file_bytes() > calls_->file_bytes();
   const uint64_t others = work_ ? work_bytes(work_->file_bytes()) : 0;
+  if (grows && ids_ && calls_->next_file_bytes() + others + id_bytes() > max_file_bytes_)
+    leave_out_ids();
   if (grows && calls_->next_file_bytes() + others > max_file_bytes_) {
     leave_out_calls();
     return {};
@@ -113,8 +160,26 @@ Status LaunchedWork::add(const Call& call) {
   return calls_->add(call);
 }
 
-Result<LaunchedWork::Reader> LaunchedWork::join(const Captures& captures,
-                                                MissingLaunches* missing) {
+Status LaunchedWork::add(const CallId& id) {
+  if (has_no_room_) return {};
+  ++id_count_;
+  if (left_out_id_count_ + left_out_call_count_ != 0) {
+    leave_out_ids();
+    return {};
+  }
+  if (!ids_) ids_.emplace(folder_, item_count_ * sizeof(CallId));
+  const bool grows = ids_->next_file_bytes() > ids_->file_bytes();
+  const uint64_t others =
+      (work_ ? work_bytes(work_->file_bytes()) : 0) + (calls_ ? calls_->file_bytes() : 0);
+  if (grows && ids_->next_file_bytes() + others > max_file_bytes_) {
+    leave_out_ids();
+    return {};
+  }
+  return ids_->add(id);
+}
+
+Result<LaunchedWork::Reader> LaunchedWork::join(const Captures& captures, MissingLaunches* missing,
+                                                ExternalIdTotals* totals) {
   joined_.emplace(folder_, item_count_ * sizeof(LaunchedItem));
   if (!work_) work_.emplace(folder_, 1);
   if (!calls_) calls_.emplace(folder_, 1);
@@ -123,8 +188,16 @@ Result<LaunchedWork::Reader> LaunchedWork::join(const Captures& captures,
   Result<SortedStore<Call>::Reader> calls = calls_->read();
   if (!calls) return calls.error();
   *missing = MissingLaunches(captures, has_graphs_);
-  Merge merge(std::move(*calls), missing);
-  Status status = merge.begin();
+  std::optional<IdsOfCalls> ids;
+  Status status;
+  if (ids_) {
+    Result<SortedStore<CallId>::Reader> reader = ids_->read();
+    if (!reader) return reader.error();
+    ids.emplace(std::move(*reader), totals);
+    status = ids->begin();
+  }
+  Merge merge(std::move(*calls), missing, &ids);
+  if (status) status = merge.begin();
   while (status) {
     const Result<const Item*> item = work->next();
     if (!item) return item.error();
@@ -138,6 +211,7 @@ Result<LaunchedWork::Reader> LaunchedWork::join(const Captures& captures,
   missing->sort();
   work_.reset();
   calls_.reset();
+  ids_.reset();
   return joined_->read();
 }
 

@@ -2,10 +2,15 @@
 /// Thread: one.   Cost: a copy.
 #pragma once
 
+#include <vector>
+
 #include "writers/devices/devices.h"
 #include "writers/state.h"
 
 namespace aon::writers::devices {
+
+/// Up to the limit of DeviceAnalysis; calls of the others are counted.
+void add_external_ids(const std::vector<ExternalIdRow>& rows, DeviceSummary* summary);
 
 void save_summary(StateOut* out, const DeviceSummary& summary);
 

@@ -244,6 +244,30 @@ void write_nccl_times(hid_t gpu, const Model& model, const DeviceSummary& device
   set_attribute(table.group(), "left_out", static_cast<int64_t>(devices.left_out_nccl_count));
 }
 
+void write_external_ids(hid_t gpu, const Model& model, const DeviceSummary& devices) {
+  Table table(gpu, "external_ids",
+              "calls of CUDA by the external correlation ids that the program gave them");
+  auto& rank = table.add<int64_t>("rank", {"1", "rank in MPI_COMM_WORLD, -1 without"});
+  auto& process = table.add<uint32_t>("process", {"1", "row of /ranks"});
+  auto& kind = table.add_text("kind", {"", "UNKNOWN, OPENACC, CUSTOM0, CUSTOM1, CUSTOM2"});
+  auto& id = table.add<uint64_t>("id", {"1", "as the program pushed it"});
+  auto& calls = table.add<uint64_t>("calls", {"1", "calls of CUDA with it"});
+  auto& count = table.add<uint64_t>("count", {"1", "pieces of work that these launched"});
+  auto& total = table.add<uint64_t>("total_ns", {"ns", "time of all of them on the device"});
+  for (const ExternalIdRow& row : devices.external_ids) {
+    const Group& of = model.groups[row.group];
+    rank.append(of.rank ? int64_t{*of.rank} : -1);
+    process.append(of.id);
+    kind.append(external_kind_name(row.kind));
+    id.append(row.id);
+    calls.append(row.call_count);
+    count.append(row.count);
+    total.append(row.total_ns);
+  }
+  table.finish();
+  set_attribute(table.group(), "left_out", static_cast<int64_t>(devices.left_out_external_count));
+}
+
 void write_unrecorded(hid_t gpu, const Model& model, const DeviceSummary& devices) {
   Table table(gpu, "unrecorded", "times in which work of a process may be missing, by cause");
   auto& rank = table.add<int64_t>("rank", {"1", "rank in MPI_COMM_WORLD, -1 without"});
@@ -272,6 +296,8 @@ void write_gpu_use(hid_t gpu, const Model& model, const DeviceSummary& devices) 
   write_idle(gpu, model, devices);
   if (!devices.steps.empty()) write_steps(gpu, model, devices);
   write_launches(gpu, model, devices);
+  if (!devices.external_ids.empty() || devices.left_out_external_count != 0)
+    write_external_ids(gpu, model, devices);
   if (!devices.unrecorded.empty()) write_unrecorded(gpu, model, devices);
   if (!devices.nccl.empty() || devices.unmatched_nccl_count != 0)
     write_nccl_times(gpu, model, devices);

@@ -5,6 +5,7 @@
 /// | /use      | a device of a process: busy with what, what overlaps, what bounds it          |
 /// | /idle     | why it was idle: host wait, launch, starved, unknown, not recorded            |
 /// | /steps    | the same of each step of the process                                          |
+/// | /external_ids | calls and work by external correlation id, where the program pushed some     |
 /// | /launches | work of one name launched from the same annotation: count, time, launch delay |
 ///
 /// Thread: one.   Errors: H5Error.

@@ -239,6 +239,8 @@ void GlobalDefinitions::write_attributes() {
     const char* description;
     OTF2_Type type;
   };
+  static constexpr char kExternalText[] =
+      "External correlation id of this kind that the program gave the call (CUPTI)";
   static constexpr Words kWords[kAttributeCount] = {
       {"lost", "Records lost in this interval", OTF2_TYPE_UINT64},
       {"weight", "Calls of this region that this one stands for", OTF2_TYPE_UINT32},
@@ -263,6 +265,11 @@ void GlobalDefinitions::write_attributes() {
       {"correlation",
        "Work of a device and the call that started it have the same in their process",
        OTF2_TYPE_UINT32},
+      {"external id UNKNOWN", kExternalText, OTF2_TYPE_UINT64},
+      {"external id OPENACC", kExternalText, OTF2_TYPE_UINT64},
+      {"external id CUSTOM0", kExternalText, OTF2_TYPE_UINT64},
+      {"external id CUSTOM1", kExternalText, OTF2_TYPE_UINT64},
+      {"external id CUSTOM2", kExternalText, OTF2_TYPE_UINT64},
   };
   for (uint32_t id = 0; id < kAttributeCount; ++id) {
     note(OTF2_GlobalDefWriter_WriteAttribute(file_, id, string_id(kWords[id].name),

@@ -1,5 +1,6 @@
 // Copies of devices as one-sided communication (device_windows.h), and work that was left out.
 
+#include "writers/external_id.h"
 #include "writers/otf2/device_windows.h"
 #include "writers/otf2/events.h"
 
@@ -63,6 +64,10 @@ OTF2_ErrorCode EventEncoder::region(const Event& event) {
     case EventKind::kDeviceGap:
       return device_gap(event);
     default:  // the Enter of work has what else the archive shows, but for copies
+      if (const auto id = external_id_of(event); event.kind == EventKind::kDeviceWork && id) {
+        external_ids_.push_back(*id);
+        return OTF2_SUCCESS;
+      }
       // A wait of the host has the id of its call, too, and is no work of a device.
       if (event.kind != EventKind::kDeviceWork ||
           event.device_operation() != DeviceOperation::kSynchronize)

@@ -224,6 +224,11 @@ OTF2_ErrorCode EventEncoder::enter(const Event& event) {
     attributes = attributes_.get();
     OTF2_AttributeList_AddUint32(attributes, kCorrelation, correlation);
   }
+  for (const ExternalId& id : external_ids_) {
+    attributes = attributes_.get();
+    OTF2_AttributeList_AddUint64(attributes, external_id_attribute(id.kind), id.id);
+  }
+  external_ids_.clear();
   return put_enter(event.time_ns, event.region, attributes);
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "writers/external_id.h"
 #include "writers/otf2/ids.h"
 #include "writers/writer.h"
 
@@ -32,6 +33,7 @@ class EventEncoder {
     apart_.clear();
     is_device_ = false;
     correlation_ = 0;
+    external_ids_.clear();
     copy_.reset();
     copy_count_ = 0;
     open_copies_.clear();
@@ -100,10 +102,11 @@ class EventEncoder {
   uint32_t own_rank_ = 0;
   std::optional<Event> copy_;  ///< whose Enter comes next
   uint64_t copy_count_ = 0;
-  std::vector<uint64_t> open_copies_;  ///< of open regions, 0: no copy
-  bool leave_is_open_ = false;         ///< kOpenAtEnd came: the next Leave gets the attribute
-  bool leave_is_cut_ = false;          ///< the same of kCut
-  uint32_t correlation_ = 0;           ///< of the work or call whose Enter comes next, 0: none
+  std::vector<uint64_t> open_copies_;     ///< of open regions, 0: no copy
+  bool leave_is_open_ = false;            ///< kOpenAtEnd came: the next Leave gets the attribute
+  bool leave_is_cut_ = false;             ///< the same of kCut
+  uint32_t correlation_ = 0;              ///< of the work or call whose Enter comes next, 0: none
+  std::vector<ExternalId> external_ids_;  ///< of the call whose Enter comes next, one of each kind
 };
 
 }  // namespace aon::writers::otf2

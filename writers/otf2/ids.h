@@ -2,6 +2,7 @@
 /// Layout only.
 #pragma once
 
+#include <aon/external_id.h>
 #include <aon/record.h>
 
 #include <cstdint>
@@ -32,8 +33,13 @@ enum AttributeId : uint32_t {
   kNcclBusBandwidth = 18,  ///< not there: not known
   kCutByLoss = 19,         ///< on Leave: the region's end was lost; it took longer than this
   kCorrelation = 20,       ///< on Enter of work of a device and of the call that started it
-  kAttributeCount = 21,
+  // On Enter of a call of CUDA: its external correlation id of each ExternalKind.
+  kFirstExternalId = 21,
+  kAttributeCount = kFirstExternalId + kExternalKindCount - 1,
 };
+constexpr uint32_t external_id_attribute(ExternalKind kind) {
+  return kFirstExternalId - 1 + static_cast<uint32_t>(kind);
+}
 
 /// The one paradigm of I/O, MPI's.
 constexpr uint32_t kIoParadigm = 0;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "writers/external_id.h"
+
 namespace aon::writers::profile {
 
 void DeviceWorkTable::begin(const Group& group, const Location& location) {
@@ -13,7 +15,7 @@ void DeviceWorkTable::begin(const Group& group, const Location& location) {
 }
 
 void DeviceWorkTable::add(const Event& event) {
-  if (event.kind != EventKind::kDeviceWork || device_ == kNoDevice) return;
+  if (event.kind != EventKind::kDeviceWork || device_ == kNoDevice || external_id_of(event)) return;
   const uint32_t region = regions_.global(event.region);
   if (region >= model_->regions.size()) return;
   const DeviceOperation operation = event.device_operation();

@@ -12,6 +12,15 @@ TEST(CallThreads, knows_the_thread_of_a_call) {
   EXPECT_EQ(threads.thread_of(8), 0u);
 }
 
+TEST(CallThreads, knows_when_the_record_of_a_call_begins) {
+  CallThreads threads;
+  threads.note(7, 1234, 99);
+  ASSERT_NE(threads.find(7), nullptr);
+  EXPECT_EQ(threads.find(7)->start_ticks, 99u);
+  EXPECT_EQ(threads.find(8), nullptr);
+  EXPECT_EQ(threads.find(7 + CallThreads::kEntries), nullptr);
+}
+
 TEST(CallThreads, a_call_without_a_number_is_of_no_wait) {
   CallThreads threads;
   threads.note(0, 1234);

@@ -1,5 +1,7 @@
 // What we take for granted of the real libcupti, as far as it can be asked without a driver.
 // Skipped, and counted as skipped, where it is not installed.
+#include <aon/external_id.h>
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -152,6 +154,24 @@ TEST_F(Contract, calls_that_end_a_context_are_those_of_our_numbers) {
                                           "cudaDeviceReset_v3020",
                                           "cudaThreadExit_v3020"};
   EXPECT_EQ(names, expected);
+}
+
+/// Without a driver those that it knows are refused for that.
+TEST_F(Contract, knows_the_kinds_of_external_ids_that_we_know_and_no_others) {
+  constexpr Code kInvalidParameter = 1;
+  using Push = Code (*)(uint32_t kind, uint64_t id);
+  using Pop = Code (*)(uint32_t kind, uint64_t * id);
+  void* library = dlopen(test::find_real_cupti(), RTLD_NOW | RTLD_LOCAL);
+  const auto push =
+      reinterpret_cast<Push>(dlsym(library, "cuptiActivityPushExternalCorrelationId"));
+  const auto pop = reinterpret_cast<Pop>(dlsym(library, "cuptiActivityPopExternalCorrelationId"));
+  ASSERT_NE(push, nullptr);
+  ASSERT_NE(pop, nullptr);
+  for (uint32_t kind = 0; kind < 100; ++kind) {
+    uint64_t id = 0;
+    EXPECT_EQ(push(kind, 5) != kInvalidParameter, is_external_kind(kind)) << kind;
+    EXPECT_EQ(pop(kind, &id) != kInvalidParameter, is_external_kind(kind)) << kind;
+  }
 }
 
 TEST_F(Contract, does_not_know_numbers_that_do_not_exist) {

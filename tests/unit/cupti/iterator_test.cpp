@@ -72,7 +72,7 @@ TEST(Iterator, steps_over_records_of_all_kinds) {
                                            {Kind::kGraphTrace, test::kOtherBytes},
                                            {Kind::kSynchronization, test::kOtherBytes},
                                            {Kind::kOverhead, test::kOtherBytes},
-                                           {Kind::kExternalCorrelation, 24},
+                                           {Kind::kExternalCorrelation, test::kExternalBytes},
                                            {Kind::kConcurrentKernel, test::kKernelBytes}};
   for (const auto& [kind, byte_count] : kinds) add(kind, byte_count);
   // CUPTI wants eight-byte alignment.
@@ -87,6 +87,33 @@ TEST(Iterator, steps_over_records_of_all_kinds) {
     EXPECT_EQ(found, kind);
   }
   EXPECT_EQ(next(buffer, records.size(), &record), 12) << "CUPTI_ERROR_MAX_LIMIT_REACHED";
+}
+
+TEST(Iterator, gives_external_ids_before_their_call) {
+  const NextRecord next = real_iterator();
+  if (next == nullptr) GTEST_SKIP() << "no libcupti.so.13: install CUDA's CUPTI";
+  test::MadeRecord call(Kind::kDriver, test::kCallBytes);
+  call.set(api::kCorrelation, uint32_t{99});
+  std::vector<uint8_t> records;
+  for (const test::MadeRecord& record :
+       {test::made_external_id(1, UINT64_MAX, 99), test::made_external_id(5, 1ull << 40, 99), call})
+    records.insert(records.end(), record.bytes().begin(), record.bytes().end());
+  std::vector<uint64_t> aligned(records.size() / 8 + 1);
+  auto* buffer = reinterpret_cast<uint8_t*>(aligned.data());
+  memcpy(buffer, records.data(), records.size());
+  uint8_t* record = nullptr;
+  for (const auto& [kind, number] : {std::pair(ExternalKind::kUnknown, uint64_t{UINT64_MAX}),
+                                     std::pair(ExternalKind::kCustom2, uint64_t{1} << 40)}) {
+    ASSERT_EQ(next(buffer, records.size(), &record), kSuccess);
+    ASSERT_EQ(kind_of(record), Kind::kExternalCorrelation);
+    ExternalId id;
+    ASSERT_TRUE(parse_external_id(record, &id));
+    EXPECT_EQ(id.kind, kind);
+    EXPECT_EQ(id.id, number);
+    EXPECT_EQ(id.correlation, 99u);
+  }
+  ASSERT_EQ(next(buffer, records.size(), &record), kSuccess);
+  EXPECT_EQ(kind_of(record), Kind::kDriver);
 }
 
 /// So the length of a record is what it takes to be given, and behind one that nobody knows reading

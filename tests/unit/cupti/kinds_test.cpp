@@ -128,7 +128,7 @@ TEST_F(Kinds, a_version_that_cannot_choose_calls_is_told) {
 
 TEST_F(Kinds, all_is_off_again_at_the_end) {
   ASSERT_EQ(enable(client()), kSuccess);
-  EXPECT_EQ(g_told.kinds.size(), 6u);
+  EXPECT_EQ(g_told.kinds.size(), 7u);
   disable_kinds(client(), true);
   EXPECT_TRUE(g_told.kinds.empty());
   EXPECT_TRUE(g_told.calls.empty());
@@ -164,9 +164,16 @@ TEST_F(Kinds, graphs_as_one_are_switched_apart) {
   EXPECT_STREQ(missing_.text, "graphs");
 }
 
-TEST_F(Kinds, records_that_nobody_reads_are_not_asked_for) {
-  ASSERT_EQ(enable(client()), kSuccess);
+TEST_F(Kinds, external_ids_are_asked_for_with_the_calls_that_have_them) {
+  ASSERT_EQ(enable(client(), false), kSuccess);
   EXPECT_EQ(g_told.kinds.count(Kind::kExternalCorrelation), 0u);
+  disable_kinds(client(), false);
+  ASSERT_EQ(enable(client()), kSuccess);
+  EXPECT_EQ(g_told.kinds.count(Kind::kExternalCorrelation), 1u);
+  disable_kinds(client(), true);
+  g_told.refused_kinds = {Kind::kExternalCorrelation};
+  ASSERT_EQ(enable(client()), kSuccess);
+  EXPECT_STREQ(missing_.text, "external correlation ids");
 }
 
 TEST_F(Kinds, without_kernels_there_is_nothing) {

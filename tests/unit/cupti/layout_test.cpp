@@ -1,4 +1,5 @@
 // Our offsets are those of NVIDIA's header.
+#include <aon/external_id.h>
 #include <cupti.h>
 #include <gtest/gtest.h>
 
@@ -75,6 +76,18 @@ TEST(Layout, of_the_other_records_is_nvidias) {
   EXPECT_OFFSET(CUpti_ActivityOverhead3, objectId.pt.threadId, overhead::kThread);
   EXPECT_EQ(static_cast<uint32_t>(CUPTI_ACTIVITY_OBJECT_THREAD), overhead::kThreadObject);
   EXPECT_OFFSET(CUpti_ActivityOverhead3, end, overhead::kEnd);
+  EXPECT_OFFSET(CUpti_ActivityExternalCorrelation, externalKind, external::kKind);
+  EXPECT_OFFSET(CUpti_ActivityExternalCorrelation, externalId, external::kId);
+  EXPECT_OFFSET(CUpti_ActivityExternalCorrelation, correlationId, external::kCorrelation);
+}
+
+TEST(Layout, kinds_of_external_ids_are_nvidias) {
+  EXPECT_EQ(int{CUPTI_EXTERNAL_CORRELATION_KIND_UNKNOWN}, int(ExternalKind::kUnknown));
+  EXPECT_EQ(int{CUPTI_EXTERNAL_CORRELATION_KIND_OPENACC}, int(ExternalKind::kOpenAcc));
+  EXPECT_EQ(int{CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0}, int(ExternalKind::kCustom0));
+  EXPECT_EQ(int{CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1}, int(ExternalKind::kCustom1));
+  EXPECT_EQ(int{CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2}, int(ExternalKind::kCustom2));
+  EXPECT_EQ(uint32_t{CUPTI_EXTERNAL_CORRELATION_KIND_SIZE}, kExternalKindCount);
 }
 
 TEST(Layout, numbers_are_nvidias) {

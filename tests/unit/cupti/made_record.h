@@ -14,6 +14,7 @@ constexpr size_t kCopyBytes = 96;
 constexpr size_t kSetBytes = 88;
 constexpr size_t kCallBytes = 40;
 constexpr size_t kOtherBytes = 56;
+constexpr size_t kExternalBytes = 24;
 
 class MadeRecord {
  public:
@@ -40,6 +41,12 @@ inline MadeRecord made_kernel(const char* name, uint64_t start_ns, uint64_t end_
   const uint32_t grid[] = {8, 4, 2};
   const uint32_t block[] = {128, 2, 1};
   return record.set(kernel::kGrid, grid).set(kernel::kBlock, block);
+}
+
+inline MadeRecord made_external_id(uint32_t kind, uint64_t id, uint32_t correlation) {
+  MadeRecord record(Kind::kExternalCorrelation, kExternalBytes);
+  record.set(external::kKind, kind).set(external::kId, id);
+  return record.set(external::kCorrelation, correlation);
 }
 
 }  // namespace aon::cupti::test

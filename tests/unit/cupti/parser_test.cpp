@@ -167,6 +167,19 @@ TEST(Parser, work_without_times_is_told_apart_from_damage) {
   EXPECT_EQ(parse(made_kernel("k", 100, 100).data(), kQuirks, &work), Parsed::kWork);
 }
 
+TEST(Parser, reads_an_external_id) {
+  ExternalId id;
+  ASSERT_TRUE(parse_external_id(test::made_external_id(3, 1ull << 40, 99).data(), &id));
+  EXPECT_EQ(id.kind, ExternalKind::kCustom0);
+  EXPECT_EQ(id.id, 1ull << 40);
+  EXPECT_EQ(id.correlation, 99u);
+  EXPECT_FALSE(parse_external_id(test::made_external_id(0, 1, 99).data(), &id));
+  EXPECT_FALSE(parse_external_id(test::made_external_id(6, 1, 99).data(), &id)) << "unknown";
+  EXPECT_FALSE(parse_external_id(test::made_external_id(3, 1, 0).data(), &id)) << "of no call";
+  Work work;
+  EXPECT_EQ(parse(test::made_external_id(3, 1, 99).data(), kQuirks, &work), Parsed::kIgnored);
+}
+
 TEST(Parser, other_kinds_are_ignored) {
   const MadeRecord record(static_cast<Kind>(8), 184);
   Work work;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/unit/writers/spool_fixture.h"
+#include "writers/external_id.h"
 
 namespace aon::writers {
 namespace {
@@ -96,6 +97,62 @@ TEST_F(DeviceSpansTest, tells_the_devices_own_times_bytes_and_correlation) {
   EXPECT_EQ(copy->device_correlation(), 17u);
   EXPECT_EQ(copy->device_start_ns(), 150u);
   EXPECT_EQ(copy->device_operation(), DeviceOperation::kCopy);
+}
+
+Record external_id(uint64_t start, ExternalKind kind, uint64_t id) {
+  Record record = span(kStream, 1, start, start, id);
+  record.words[0] = 17 | static_cast<uint64_t>(kExternalIdOperation) << 32;
+  record.words[2] = static_cast<uint32_t>(kind);
+  return record;
+}
+
+TEST_F(DeviceSpansTest, external_ids_stand_before_their_call_and_take_no_time) {
+  ASSERT_TRUE(spans_.add(span(kStream, 1, 100, 200)));
+  ASSERT_TRUE(spans_.add(external_id(300, ExternalKind::kCustom0, 5)));
+  ASSERT_TRUE(spans_.add(span(kStream, 2, 300, 400)));
+  ASSERT_TRUE(spans_.add(external_id(300, ExternalKind::kUnknown, 6)));
+  ASSERT_TRUE(spans_.add(span(kStream, 3, 500, 600)));
+  EXPECT_EQ(replay(kStream), "E1@100 L1@200 E2@300 L2@400 E3@500 L3@600");
+  EXPECT_EQ(outcome_.device_overlap_count, 0u);
+  std::string text;
+  for (size_t i = 0; i < all_.size(); ++i) {
+    EXPECT_TRUE(i == 0 || all_[i].time_ns >= all_[i - 1].time_ns);
+    if (all_[i].kind != EventKind::kDeviceWork) continue;
+    const auto id = external_id_of(all_[i]);
+    text += id ? external_kind_name(id->kind) + ("=" + std::to_string(id->id)) + " "
+               : std::to_string(all_[i].time_ns) + " ";
+    EXPECT_EQ(all_[i].device_correlation(), 17u);
+  }
+  EXPECT_TRUE(text == "100 CUSTOM0=5 UNKNOWN=6 300 500 " ||
+              text == "100 UNKNOWN=6 CUSTOM0=5 300 500 ")
+      << text;
+}
+
+TEST_F(DeviceSpansTest, external_ids_of_a_call_that_is_lost_are_of_no_other) {
+  ASSERT_TRUE(spans_.add(external_id(100, ExternalKind::kCustom0, 5)));
+  ASSERT_TRUE(spans_.add(span(kStream, 2, 300, 400)));
+  ASSERT_TRUE(spans_.add(external_id(500, ExternalKind::kCustom0, 6)));
+  EXPECT_EQ(replay(kStream), "E2@300 L2@400");
+  EXPECT_EQ(all_.size(), 3u);
+}
+
+TEST_F(DeviceSpansTest, one_external_id_of_a_kind_is_a_calls) {
+  ASSERT_TRUE(spans_.add(external_id(100, ExternalKind::kCustom0, 5)));
+  ASSERT_TRUE(spans_.add(external_id(100, ExternalKind::kCustom0, 5)));
+  ASSERT_TRUE(spans_.add(span(kStream, 1, 100, 200)));
+  ASSERT_TRUE(spans_.add(span(kStream, 2, 100, 150)));
+  EXPECT_EQ(replay(kStream), "E1@100 E2@100 L2@150 L1@200");
+  EXPECT_EQ(std::count_if(all_.begin(), all_.end(),
+                          [](const Event& event) {
+                            return event.kind == EventKind::kDeviceWork && external_id_of(event);
+                          }),
+            1);
+  EXPECT_TRUE(external_id_of(all_[0])) << "of the outer call";
+}
+
+TEST_F(DeviceSpansTest, an_external_id_of_an_unknown_kind_is_work_without_a_duration) {
+  ASSERT_TRUE(spans_.add(external_id(100, static_cast<ExternalKind>(6), 5)));
+  EXPECT_EQ(replay(kStream), "E1@100 L1@100");
 }
 
 TEST_F(DeviceSpansTest, tells_how_a_kernel_was_launched) {

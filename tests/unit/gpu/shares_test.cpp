@@ -75,7 +75,9 @@ class DeviceShares : public testing::Test {
     if (location.device == kNoDevice) {
       Event launch = work(DeviceOperation::kOther, 1600, 1700);
       launch.request = 99;
-      return {launch};
+      Event id = work(DeviceOperation::kOther, 1600, 1600);
+      set_external_id({ExternalKind::kCustom0, 5 + group}, &id);
+      return {id, launch};
     }
     Event nccl = work(DeviceOperation::kKernel, 3000, 4000 + group, kNcclKernel);
     nccl.request = 99;
@@ -144,6 +146,10 @@ void expect_same(const NcclTime& a, const NcclTime& b) {
   EXPECT_EQ(std::tie(a.group, a.device, a.communicator, a.region, a.start_ns, a.gpu_ns),
             std::tie(b.group, b.device, b.communicator, b.region, b.start_ns, b.gpu_ns));
 }
+void expect_same(const ExternalIdRow& a, const ExternalIdRow& b) {
+  EXPECT_EQ(std::tie(a.group, a.kind, a.id, a.call_count, a.count, a.total_ns),
+            std::tie(b.group, b.kind, b.id, b.call_count, b.count, b.total_ns));
+}
 template <class Row>
 void expect_same(const std::vector<Row>& a, const std::vector<Row>& b) {
   EXPECT_FALSE(b.empty());
@@ -164,6 +170,8 @@ TEST_F(DeviceShares, two_find_what_one_process_finds) {
   expect_same(a.steps, b.steps);
   expect_same(a.launches, b.launches);
   expect_same(a.nccl, b.nccl);
+  EXPECT_EQ(b.external_ids.size(), kProcesses);
+  expect_same(a.external_ids, b.external_ids);
   EXPECT_EQ(a.unmatched_nccl_count, b.unmatched_nccl_count);
   EXPECT_EQ(a.left_out_step_count, 0u);
 }
