@@ -6,7 +6,7 @@
 
 #include "writers/assemble/nccl_record.h"
 #include "writers/assemble/sample_sorter.h"
-#include "writers/profile/silent.h"
+#include "writers/profile/beside_ranks.h"
 
 namespace aon::writers {
 namespace {
@@ -262,9 +262,10 @@ bool is_complete(const Model& model, const Outcome& outcome,
     if (tally.location->type == LocationType::kSamples) continue;
     if (tally.lost_count() != 0) return false;
   }
-  return std::all_of(model.groups.begin(), model.groups.end(), [](const Group& group) {
-    // A launcher or wrapper that was followed beside the ranks.
-    if (!group.rank && profile::is_silent(group)) return true;
+  return std::all_of(model.groups.begin(), model.groups.end(), [&model](const Group& group) {
+    // A launcher or wrapper that was followed beside the ranks, or without any.
+    if (!group.rank && profile::is_silent(group) && profile::may_be_above_its_rank(model, group))
+      return true;
     if (group.process == nullptr || !group.process->exit) return false;  // it may have done more
     const auto mpi = group.process->providers.find("mpi");
     return mpi == group.process->providers.end() || mpi->second.state == ProviderState::kOn;

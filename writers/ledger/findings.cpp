@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "core/base/digits.h"
+#include "writers/profile/beside_ranks.h"
 #include "writers/profile/mpi_calls.h"
-#include "writers/profile/silent.h"
 
 namespace aon::writers {
 namespace {
@@ -110,7 +110,8 @@ Status Findings::finish(const Outcome& outcome) {
 std::vector<ledger::FunctionCount> Findings::functions_of_ranks() const {
   std::vector<profile::CallPathCount> counts(model_->call_paths.size());
   std::vector<bool> is_left_out;
-  for (const Group& group : model_->groups) is_left_out.push_back(is_beside_ranks(group));
+  for (const Group& group : model_->groups)
+    is_left_out.push_back(profile::is_beside_ranks(*model_, group));
   for (const profile::CallSampleRow& row : samples_->rows()) {
     if (is_left_out[row.group]) continue;
     counts[row.call_path].self += row.count;
@@ -192,17 +193,13 @@ uint32_t Findings::RankTime::mpi_thread_count() const {
                     [&](uint64_t time_ns) { return time_ns >= longest_ns / 10; }));
 }
 
-bool Findings::is_beside_ranks(const Group& group) const {
-  return !ranks_.empty() && !group.rank && profile::is_silent(group);
-}
-
 /// From first to last. What was followed beside the ranks may have run for hours before and after
 /// them.
 uint64_t Findings::job_ns() const {
   if (world_count() > 1) return 0;
   const bool has_others =
       std::any_of(model_->groups.begin(), model_->groups.end(),
-                  [this](const Group& group) { return is_beside_ranks(group); });
+                  [this](const Group& group) { return profile::is_beside_ranks(*model_, group); });
   if (!has_others) return model_->end_ns - std::min(model_->start_ns, model_->end_ns);
   uint64_t first_ns = UINT64_MAX;
   uint64_t last_ns = 0;

@@ -209,8 +209,6 @@ class Findings final : public Writer {
   /// ": rank A VERB (T), rank B least (U)".
   std::string extremes_text(const char* verb,
                             const std::function<uint64_t(size_t rank)>& time_of) const;
-  /// What was followed beside the ranks, as a script that starts them: nothing of it is theirs.
-  bool is_beside_ranks(const Group& group) const;
   std::vector<ledger::FunctionCount> functions_of_ranks() const;
   uint64_t job_ns() const;
   /// What "% of the ranks' time" is of: the job's time, for each thread that calls MPI; of one of

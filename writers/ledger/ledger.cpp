@@ -18,7 +18,7 @@
 #include "writers/ledger/ledger_ranks.h"
 #include "writers/ledger/ledger_steps.h"
 #include "writers/ledger/sampling.h"
-#include "writers/profile/silent.h"
+#include "writers/profile/beside_ranks.h"
 
 namespace aon::writers {
 namespace {
@@ -42,26 +42,11 @@ bool has_seen_end(const Group& group) {
          process->exit->signal != 0;
 }
 
-/// Whether who has the rank that the launcher gave to `group`, which was only followed, may have
-/// been started by it. Otherwise it was a rank itself, of another program of the launch.
-bool may_be_above_its_rank(const Model& model, const Group& group) {
-  const ProcessStartDefinition& start = group.process->start;
-  if (start.rank < 0) return true;
-  const auto rank = static_cast<size_t>(start.rank);
-  if (rank >= model.groups.size() || !model.groups[rank].rank) return true;
-  const Group& holder = model.groups[rank];
-  if (profile::is_silent(holder)) return false;
-  const ProcessStartDefinition& its = holder.process->start;
-  return model.job->nodes[holder.node].host == model.job->nodes[group.node].host &&
-         its.start_time_ticks >= start.start_time_ticks &&
-         its.attach_ticks <= group.process->exit->end_ticks;
-}
-
 /// A shell or driver that was followed above the ranks and then killed: nothing of the job is
 /// missing for it, as where it had used too little CPU time to be followed.
 bool is_killed_beside_ranks(const Model& model, const Group& group) {
-  return !group.rank && profile::is_silent(group) && has_seen_end(group) &&
-         group.process->exit->signal != 0 && may_be_above_its_rank(model, group);
+  return has_seen_end(group) && group.process->exit->signal != 0 &&
+         profile::is_beside_ranks(model, group);
 }
 
 /// The incomplete ranks and processes of a job, and a sentence about the first of them.
@@ -71,14 +56,12 @@ class Incomplete {
     for (const std::string& node : facts.lost_nodes)
       say("node " + node + " was lost: it died or hung, or its agent was killed");
     const std::set<ledger::Identity> with_file = ledger::with_file_of_their_own(*facts.model);
-    const bool has_ranks = std::any_of(facts.model->groups.begin(), facts.model->groups.end(),
-                                       [](const Group& group) { return group.rank.has_value(); });
     for (const Group& group : facts.model->groups) {
       // What a late agent saw of the end is told of the process that wrote a file.
       const bool is_own =
           group.rank || group.process == nullptr || group.process->start.fallback != 0;
       if (!is_own && with_file.count(ledger::identity_of(*facts.model, group)) != 0) continue;
-      if (has_ranks && is_killed_beside_ranks(*facts.model, group)) continue;
+      if (is_killed_beside_ranks(*facts.model, group)) continue;
       const std::string reason = why_incomplete(group);
       if (!reason.empty()) add(*facts.model, group, reason);
       unseen_end_count += has_seen_end(group) ? 0 : 1;

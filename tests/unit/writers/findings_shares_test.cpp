@@ -130,6 +130,7 @@ TEST_F(FindingsOfShares, samples_of_a_script_above_the_ranks_are_not_theirs) {
     return std::string();
   };
   model_.groups[3].rank.reset();
+  process_.start.rank = -1;
   EXPECT_EQ(line(), "80 % of the sampled time is in solve of solver (120 of 150 samples)");
   process_.identity.emplace();
   EXPECT_EQ(line(), "90 % of the sampled time is in main of solver (1 030 of 1 150 samples)")
