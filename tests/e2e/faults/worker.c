@@ -4,6 +4,7 @@
 //   worker loop DIR SECONDS     MPI_Sendrecv with itself until the time is over
 //   worker until DIR SECONDS    the same, at most so long, until there is DIR/end
 //   worker calls DIR N          N times MPI_Sendrecv with itself
+//   worker steady DIR N         the same, with a pause of a millisecond after each hundred
 //   worker recv DIR SECONDS     two ranks: a received message, then rank 0 waits in MPI_Recv for a
 //                               message that rank 1 sends after SECONDS
 //   worker threads DIR N        N threads one after the other, ten MPI_Sendrecv each
@@ -66,6 +67,13 @@ static void until_told(const char* folder, double seconds) {
   const double end = MPI_Wtime() + seconds;
   while (access(path, F_OK) != 0 && MPI_Wtime() < end)
     for (int i = 0; i < 1000; ++i) call();
+}
+
+static void steady(int number) {
+  for (int i = 0; i < number; ++i) {
+    call();
+    if (i % 100 == 99) usleep(1000);
+  }
 }
 
 static void pace(double seconds) {
@@ -192,6 +200,7 @@ int main(int argc, char** argv) {
   if (strcmp(mode, "until") == 0) until_told(argv[2], number);
   if (strcmp(mode, "calls") == 0)
     for (int i = 0; i < (int)number; ++i) call();
+  if (strcmp(mode, "steady") == 0) steady((int)number);
   if (strcmp(mode, "recv") == 0) receive(number);
   if (strcmp(mode, "threads") == 0) threads((int)number, 1);
   if (strcmp(mode, "crowds") == 0) threads((int)number, 100);

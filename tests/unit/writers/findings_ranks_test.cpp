@@ -325,6 +325,7 @@ TEST_F(FindingsOfRanks, time_of_a_script_above_them_is_not_theirs) {
   model_.end_ns = 1000 * kSecond;
   EXPECT_THAT(lines({5, 5, 5, 5}), testing::Not(HasSubstr(kTold))) << "the job's is";
   spool::Process script;
+  script.start = {};
   script.start.rank = -1;
   Group& group = model_.groups.emplace_back();
   group.id = 4;
@@ -334,6 +335,7 @@ TEST_F(FindingsOfRanks, time_of_a_script_above_them_is_not_theirs) {
   EXPECT_THAT(lines({5, 5, 5, 5}), testing::Not(HasSubstr(kTold)))
       << "it was rank 2 as well: nobody has said Hello there";
   processes_[2].identity.emplace();
+  processes_[2].start = {};
   processes_[2].start.attach_ticks = 7;
   EXPECT_THAT(lines({5, 5, 5, 5}), HasSubstr(kTold)) << "which it has started";
   script.exit.emplace().end_ticks = 6;
