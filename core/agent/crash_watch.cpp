@@ -10,7 +10,6 @@
 
 #include "core/agent/timing.h"
 #include "core/base/log.h"
-#include "core/spool/format.h"
 
 namespace aon::agent {
 namespace {
@@ -143,17 +142,6 @@ void CrashWatch::add_to_list(const std::string& program, const std::string& plac
   }
   while (child > 0 && ::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
-}
-
-void CrashWatch::tell_left_alone(const std::string& program) {
-  if (!left_alone_.insert(program).second) return;
-  std::string programs;
-  for (const std::string& one : left_alone_) programs += (programs.empty() ? "" : ", ") + one;
-  ProviderDefinition state{};
-  state.state = ProviderState::kDegraded;
-  inbox_->define(spool::kNodeProcess, DefinitionType::kProvider, state,
-                 {kProvider, "left alone, as aon avoid lists it: " + programs,
-                  "aon avoid --remove PROGRAM, to try again"});
 }
 
 }  // namespace aon::agent

@@ -32,8 +32,6 @@ class CrashWatch {
   void tick(uint64_t now_ns);
   /// The last tick: waits for what may still come, once, kLateNs at most.
   void finish();
-  /// A program on the list came and was sent away.
-  void tell_left_alone(const std::string& program);
 
  private:
   /// A process that has ended by a fault, of which no line was found yet.
@@ -59,8 +57,7 @@ class CrashWatch {
   service::PageReader* page_ = nullptr;
   std::vector<Seen> crashes_;  ///< of the last seconds, not found to be anybody's
   std::vector<Waiting> waiting_;
-  std::set<std::string> added_;       ///< to the list, by this agent
-  std::set<std::string> left_alone_;  ///< told
+  std::set<std::string> added_;  ///< to the list, by this agent
 };
 
 }  // namespace aon::agent

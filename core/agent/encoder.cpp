@@ -120,6 +120,7 @@ void Encoder::take_inbox() {
   for (InboxDefinition& definition : inbox_definitions_) {
     if (definition.type == DefinitionType::kUsage)
       add_usage(state_->header().earlier.usage, definition.payload);
+    if (is_outdated(definition)) continue;
     log_.of(definition.process).add(static_cast<uint32_t>(definition.type), definition.payload);
   }
 }

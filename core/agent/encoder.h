@@ -108,6 +108,7 @@ class Encoder {
   void take_definitions(uint32_t process, const StagingEntry& entry);
   /// False: the definition is whole, but the file has no room for it.
   bool take_fragment(uint32_t process, const RecordHead& head, std::span<const uint8_t> bytes);
+  bool is_outdated(const InboxDefinition& definition) const;
   void encode(StreamLog* log);
   void write_losses(const std::vector<spool::BlockHeader>& lost);
   void write_processes();

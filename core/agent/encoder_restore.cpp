@@ -11,6 +11,25 @@
 #include "core/spool/process_index.h"
 
 namespace aon::agent {
+namespace {
+
+bool is_state_of_mpi(DefinitionType type, const std::vector<uint8_t>& payload) {
+  static constexpr char kName[] = "mpi";
+  return type == DefinitionType::kProvider &&
+         payload.size() >= sizeof(ProviderDefinition) + sizeof(kName) &&
+         std::memcmp(payload.data() + sizeof(ProviderDefinition), kName, sizeof(kName)) == 0;
+}
+
+/// A call of MPI begins, a process says who it is there, or how much of it is recorded.
+bool is_word_on_mpi(DefinitionType type, const std::vector<uint8_t>& payload) {
+  RegionDefinition region{};
+  if (type == DefinitionType::kRegion && payload.size() >= sizeof(region))
+    std::memcpy(&region, payload.data(), sizeof(region));
+  return type == DefinitionType::kIdentity || is_state_of_mpi(type, payload) ||
+         (type == DefinitionType::kRegion && region.paradigm == Paradigm::kMpi);
+}
+
+}  // namespace
 
 void Encoder::take_definitions(uint32_t process, const StagingEntry& entry) {
   const auto* bytes = reinterpret_cast<const uint8_t*>(&entry + 1);
@@ -46,8 +65,21 @@ bool Encoder::take_fragment(uint32_t process, const RecordHead& head,
   const bool is_allowed = assembly.type != 0 && assembly.type < 32;
   const bool has_room = !is_allowed || !log_.is_full();
   if (is_allowed && has_room) log_.of(process).add(assembly.type, assembly.bytes);
+  if (is_word_on_mpi(static_cast<DefinitionType>(assembly.type), assembly.bytes)) {
+    const uint32_t index = process - state_->header().first_process;
+    if (index < state_->sizes().processes)
+      state_->process(index).has_told_mpi.store(1, std::memory_order_relaxed);
+  }
   assembly = {};
   return has_room;
+}
+
+/// What the agent says of a process's MPI calls, and the process has said something itself since.
+bool Encoder::is_outdated(const InboxDefinition& definition) const {
+  const uint32_t index = definition.process - state_->header().first_process;
+  return index < state_->sizes().processes &&
+         is_state_of_mpi(definition.type, definition.payload) &&
+         state_->process(index).has_told_mpi.load(std::memory_order_relaxed) != 0;
 }
 
 /// `cell` is of a slot 0: what its ring and the file refused.

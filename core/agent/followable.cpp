@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <string_view>
+#include <utility>
 
 #include "core/base/disable.h"
 #include "core/base/file.h"
@@ -87,13 +88,13 @@ uint64_t image_of(pid_t pid) {
   return about.empty() ? 0 : std::hash<std::string>()(read_link(proc_path(pid, "exe")) + about);
 }
 
-std::string followable_program(pid_t pid, std::span<const std::string> left_alone,
-                               const std::string& socket) {
+Followable followable_program(pid_t pid, std::span<const std::string> left_alone,
+                              const std::string& socket) {
+  if (is_privileged(pid) || is_not_ours(pid, socket)) return {};
   std::string program = read_link(proc_path(pid, "exe"));
   const bool is_left_alone =
       std::find(left_alone.begin(), left_alone.end(), program) != left_alone.end();
-  if (is_left_alone || is_privileged(pid) || is_not_ours(pid, socket)) return {};
-  return program;
+  return {std::move(program), is_left_alone};
 }
 
 bool shares_pid_namespace(pid_t pid) {

@@ -25,12 +25,18 @@ Following following_of(const Options& options);
 /// Cost: 20 us, and no lock of its memory. May wait for an exec() of it.
 uint64_t image_of(pid_t pid);
 
-/// Path of the program that `pid` runs; empty where it is not to be followed: it is one of
-/// `left_alone`, has AON_DISABLE in its environment, or another agent's socket than `socket` (an
-/// aon-run with a directory of its own has taken it), is privileged (set-uid and the like), runs as
-/// another user, or does not show itself. May wait for a lock of its memory.
-std::string followable_program(pid_t pid, std::span<const std::string> left_alone,
-                               const std::string& socket = {});
+/// What a look at a program has found.
+struct Followable {
+  std::string program;         ///< its path; empty: it is not to be followed
+  bool is_left_alone = false;  ///< nor is this one, which is on the list, and that is said
+};
+
+/// The program that `pid` runs. Not to be followed is one of `left_alone`, one with AON_DISABLE in
+/// its environment or another agent's socket than `socket` (an aon-run with a directory of its own
+/// has taken it), one that is privileged (set-uid and the like), runs as another user, or does not
+/// show itself. May wait for a lock of its memory.
+Followable followable_program(pid_t pid, std::span<const std::string> left_alone,
+                              const std::string& socket = {});
 
 /// Whether pids that `pid` tells are those that are seen here.
 bool shares_pid_namespace(pid_t pid);

@@ -4,8 +4,6 @@
 #include <thread>
 #include <utility>
 
-#include "core/agent/followable.h"
-
 namespace aon::agent {
 
 void FollowableLooks::run(Shared* shared) {
@@ -17,7 +15,7 @@ void FollowableLooks::run(Shared* shared) {
     const Question& question = task.question;
     Answer answer{question.number, image_of(question.pid), {}};
     if (answer.image != 0 && answer.image != question.refused_image) {
-      answer.program = task.look(question.pid);
+      answer.found = task.look(question.pid);
       if (image_of(question.pid) != answer.image) answer = {question.number, 0, {}};
     }
     lock.lock();
@@ -26,13 +24,14 @@ void FollowableLooks::run(Shared* shared) {
   --shared->thread_count;
 }
 
-void FollowableLooks::ask(const std::vector<Question>& questions, const Look& look) {
+void FollowableLooks::ask(const std::vector<Question>& questions, const Look& look,
+                          uint64_t now_ns) {
   const MutexLock lock(&shared_->m);
-  if (shared_->thread_count >= kMostLookThreads) return;
   for (const Question& question : questions) {
-    if (shared_->asked.insert(question.number).second) shared_->tasks.push_back({question, look});
+    if (shared_->asked.try_emplace(question.number, now_ns).second)
+      shared_->tasks.push_back({question, look});
   }
-  if (shared_->tasks.empty()) return;
+  if (shared_->tasks.empty() || shared_->thread_count >= kMostLookThreads) return;
   try {
     std::thread([shared = shared_] { run(shared.get()); }).detach();
     ++shared_->thread_count;
@@ -45,6 +44,15 @@ std::vector<FollowableLooks::Answer> FollowableLooks::take() {
   const MutexLock lock(&shared_->m);
   for (const Answer& answer : shared_->answers) shared_->asked.erase(answer.number);
   return std::exchange(shared_->answers, {});
+}
+
+std::vector<uint32_t> FollowableLooks::late(uint64_t now_ns) const {
+  const MutexLock lock(&shared_->m);
+  std::vector<uint32_t> numbers;
+  for (const auto& [number, asked_ns] : shared_->asked) {
+    if (now_ns - asked_ns >= kLateLookNs) numbers.push_back(number);
+  }
+  return numbers;
 }
 
 }  // namespace aon::agent

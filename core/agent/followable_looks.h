@@ -7,7 +7,8 @@
 /// Ranks that compute are due together: those asked with one that hangs are left to the thread of
 /// the next ask().
 /// Thread: the drain thread, which waits for none of them.   Cost: a thread where some are due.
-/// Errors: where none can be made, or kMostLookThreads hang, there is no answer: ask again.
+/// Errors: where none can be made, or kMostLookThreads hang, there is no answer: those that are
+/// asked wait for a thread, and late() names them.
 #pragma once
 
 #include <aon/mutex.h>
@@ -16,14 +17,16 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
-#include <set>
-#include <string>
 #include <vector>
+
+#include "core/agent/followable.h"
 
 namespace aon::agent {
 
 constexpr size_t kMostLookThreads = 4;
+constexpr uint64_t kLateLookNs = 10'000'000'000;  ///< a starved machine takes a second or two
 
 class FollowableLooks {
  public:
@@ -34,14 +37,16 @@ class FollowableLooks {
   };
   struct Answer {
     uint32_t number;
-    uint64_t image;       ///< 0: it shows none, or has become another program meanwhile
-    std::string program;  ///< as followable_program() has it
+    uint64_t image;    ///< 0: it shows none, or has become another program meanwhile
+    Followable found;  ///< as followable_program() has it
   };
-  using Look = std::function<std::string(pid_t)>;
+  using Look = std::function<Followable(pid_t)>;
 
   /// Those of which there is no answer yet are not asked again.
-  void ask(const std::vector<Question>& questions, const Look& look);
+  void ask(const std::vector<Question>& questions, const Look& look, uint64_t now_ns);
   std::vector<Answer> take();
+  /// Numbers of those that were asked kLateLookNs ago, of which there is no answer yet.
+  std::vector<uint32_t> late(uint64_t now_ns) const;
 
  private:
   struct Task {
@@ -50,8 +55,8 @@ class FollowableLooks {
   };
   struct Shared {
     Mutex m;
-    std::deque<Task> tasks AON_GUARDED_BY(m);    ///< not begun yet
-    std::set<uint32_t> asked AON_GUARDED_BY(m);  ///< no answer yet
+    std::deque<Task> tasks AON_GUARDED_BY(m);              ///< not begun yet
+    std::map<uint32_t, uint64_t> asked AON_GUARDED_BY(m);  ///< when; no answer yet
     std::vector<Answer> answers AON_GUARDED_BY(m);
     size_t thread_count AON_GUARDED_BY(m) = 0;
   };

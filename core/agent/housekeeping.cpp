@@ -87,7 +87,6 @@ Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, Mod
       drainer_(drainer),
       encoder_(encoder),
       stuck_(stuck),
-      wants_mpi_(wants_mpi(config.arguments.options)),
       tick_source_(clock::choose_tick_source()),
       providers_({config.provider_folder,
                   {config.arguments.options.providers, config.arguments.options.without},
@@ -97,6 +96,8 @@ Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, Mod
                   stacks},
                  inbox, state),
       crash_watch_(config, inbox),
+      unseen_(config.arguments.options),
+      notes_(inbox),
       topology_file_(config, inbox),
       budget_(config.arguments.options.budget_percent),
       nccl_levels_(config.job_folder, modes, inbox,
@@ -117,7 +118,7 @@ void Housekeeping::settle() {
   is_hurried_ = true;
   wake_.notify_one();
   lock.wait(&settled_, [&]() AON_REQUIRES(m_) {
-    return events_.is_empty() && left_alone_.empty() && (!refusal_ || is_refusal_told_) &&
+    return events_.is_empty() && fresh_notes_.empty() && (!refusal_ || is_refusal_told_) &&
            !is_busy_;
   });
   is_hurried_ = false;
@@ -131,7 +132,7 @@ void Housekeeping::stop() {
   }
   wake_.notify_one();
   thread_.join();
-  if (wants_mpi_) unseen_.report(*state_, inbox_);
+  if (unseen_.wants_mpi()) unseen_.report(*state_, inbox_);
 }
 
 void Housekeeping::process_started(uint32_t process, int32_t pid, int32_t rank) {
@@ -155,9 +156,9 @@ void Housekeeping::process_ended(uint32_t process, std::vector<int32_t> tids) {
   wake_.notify_one();
 }
 
-void Housekeeping::program_left_alone(const std::string& program) {
+void Housekeeping::note(RecordingNote note, const std::string& program) {
   const MutexLock lock(&m_);
-  left_alone_.push_back(program);
+  fresh_notes_.emplace_back(note, program);
   wake_.notify_one();
 }
 
@@ -245,17 +246,17 @@ bool Housekeeping::has_work() const {
 
 void Housekeeping::take_events() {
   std::vector<ProcessEvent> events;
-  std::vector<std::string> left_alone;
+  std::vector<std::pair<RecordingNote, std::string>> notes;
   std::optional<Error> refusal;
   {
     const MutexLock lock(&m_);
     if (has_work()) events = events_.take();
-    left_alone.swap(left_alone_);
+    notes.swap(fresh_notes_);
     if (!is_refusal_told_) refusal = refusal_;
     is_refusal_told_ = refusal_.has_value();
   }
   if (refusal) tell_refusal(*refusal);
-  for (const std::string& program : left_alone) crash_watch_.tell_left_alone(program);
+  for (const auto& [note, program] : notes) notes_.add(note, program);
   for (const ProcessEvent& event : events) event.is_start ? take_start(event) : take_end(event);
 }
 
@@ -273,8 +274,9 @@ void Housekeeping::take_start(const ProcessEvent& event) {
 void Housekeeping::take_end(const ProcessEvent& event) {
   const ProcessCell& cell = process_cell(event.process);
   // Only now: a Hello that comes late would have more to say.
-  if (wants_mpi_ && cell.is_followed.load(std::memory_order_relaxed) != 0)
-    unseen_.report_process(cell, !config_.arguments.options.events.empty(), inbox_);
+  if (cell.is_followed.load(std::memory_order_relaxed) != 0)
+    unseen_.report_process(cell, mpi_.of(event.process), inbox_);
+  mpi_.forget(event.process);
   providers_.process_ended(event.process, cell.is_elsewhere != 0);
   crash_watch_.process_ended(cell, event.tids, monotonic_ns());
   loads_[event.process].has_ended = true;
@@ -287,7 +289,24 @@ void Housekeeping::second() {
   nccl_levels_.second(tick_source_);
   hold_budget(true);
   report_usage();
+  if (unseen_.wants_mpi()) look_for_mpi();
   if (stuck_ != nullptr) stuck_->work(tick_source_, monotonic_ns());
+}
+
+/// Which library those have loaded that have not said a word on MPI.
+void Housekeeping::look_for_mpi() {
+  for (auto& [process, load] : loads_) {
+    const ProcessCell& cell = process_cell(process);
+    const bool has_told = cell.has_told_mpi.load(std::memory_order_relaxed) != 0 ||
+                          cell.is_in_init.load(std::memory_order_relaxed) != 0;
+    if (load.has_ended || load.pid == 0 || load.is_mpi_told || has_told) continue;
+    mpi_.want(process, load.pid, cell.cpu_time_ns.load(std::memory_order_relaxed));
+    const std::string library = mpi_.of(process);
+    if (library.empty() || cell.is_followed.load(std::memory_order_relaxed) != 0) continue;
+    UnseenPrograms::report_loaded(process, library, inbox_);
+    load.is_mpi_told = true;
+  }
+  mpi_.look();
 }
 
 void Housekeeping::report_clock() {

@@ -12,7 +12,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/agent/budget.h"
@@ -20,9 +22,11 @@
 #include "core/agent/crash_watch.h"
 #include "core/agent/encoder.h"
 #include "core/agent/inbox.h"
+#include "core/agent/loaded_mpi.h"
 #include "core/agent/nccl_levels.h"
 #include "core/agent/node_host.h"
 #include "core/agent/process_events.h"
+#include "core/agent/recording_notes.h"
 #include "core/agent/server.h"
 #include "core/agent/state.h"
 #include "core/agent/stuck.h"
@@ -49,7 +53,7 @@ class Housekeeping : public ProcessListener {
   /// Starts need not be kept back for it any more, and the budget begins.
   void process_left_init();
   void process_ended(uint32_t process, std::vector<int32_t> tids) override;
-  void program_left_alone(const std::string& program) override;
+  void note(RecordingNote note, const std::string& program) override;
   void process_refused(const Error& reason) override;
 
  private:
@@ -65,6 +69,7 @@ class Housekeeping : public ProcessListener {
     uint64_t site_count[kMaxSites] = {};
     uint32_t site_delta[kMaxSites] = {};  ///< in the last second
     double nccl_delta = 0;                ///< records of NCCL, the same
+    bool is_mpi_told = false;             ///< that it has loaded MPI's library
   };
 
   void let_ranks_start();
@@ -75,6 +80,7 @@ class Housekeeping : public ProcessListener {
   void take_events() AON_EXCLUDES(m_);
   void take_start(const ProcessEvent& event);
   void take_end(const ProcessEvent& event);
+  void look_for_mpi();
   void second();
   void report_clock();
   ProcessCell& process_cell(uint32_t process) const;
@@ -98,7 +104,6 @@ class Housekeeping : public ProcessListener {
   const Drainer* drainer_;
   const Encoder* encoder_;
   StuckThreads* stuck_;
-  const bool wants_mpi_;
   clock::TickSource tick_source_;
 
   // Owner: the thread.
@@ -106,6 +111,8 @@ class Housekeeping : public ProcessListener {
   NodeHost providers_;
   CrashWatch crash_watch_;
   UnseenPrograms unseen_;
+  RecordingNotes notes_;
+  MpiLibraries mpi_;
   TopologyFile topology_file_;
   Budget budget_;
   NcclLevels nccl_levels_;
@@ -120,8 +127,8 @@ class Housekeeping : public ProcessListener {
   std::condition_variable wake_;
   std::condition_variable settled_;
   ProcessEvents events_ AON_GUARDED_BY(m_);
-  std::vector<std::string> left_alone_ AON_GUARDED_BY(m_);  ///< programs
-  std::optional<Error> refusal_ AON_GUARDED_BY(m_);         ///< the first one
+  std::vector<std::pair<RecordingNote, std::string>> fresh_notes_ AON_GUARDED_BY(m_);
+  std::optional<Error> refusal_ AON_GUARDED_BY(m_);  ///< the first one
   bool is_refusal_told_ AON_GUARDED_BY(m_) = false;
   bool is_busy_ AON_GUARDED_BY(m_) = false;  ///< events were taken and are being handled
   bool has_left_init_ AON_GUARDED_BY(m_) = false;

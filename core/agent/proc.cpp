@@ -10,7 +10,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string>
+#include <system_error>
+
+#include "core/base/file.h"
 
 namespace aon::agent::proc {
 namespace {
@@ -26,6 +30,7 @@ struct PidfdInfo {
   int32_t exit_code;
 };
 static_assert(sizeof(PidfdInfo) == 64);
+constexpr size_t kMaxChildrenBytes = 64 << 10;  ///< some 9000 pids
 constexpr uint64_t kPidfdInfoExit = 1u << 3;
 constexpr uint32_t kIsExiting = 0x4;  // PF_EXITING of linux/sched.h
 constexpr unsigned long kPidfdGetInfo = _IOWR(0xFF, 11, PidfdInfo);
@@ -127,6 +132,25 @@ uint64_t start_time_ticks(pid_t pid) noexcept {
 pid_t parent_of(pid_t pid) noexcept {
   const auto stat = read_stat(pid);
   return stat ? stat->parent : 0;
+}
+
+std::vector<pid_t> children_of(pid_t pid) {
+  constexpr int kMostThreads = 256;
+  std::vector<pid_t> children;
+  char path[64];
+  std::snprintf(path, sizeof(path), "/proc/%d/task", pid);
+  std::error_code error;
+  std::filesystem::directory_iterator thread(path, error);
+  for (int i = 0; !error && i < kMostThreads && thread != std::filesystem::directory_iterator();
+       ++i, thread.increment(error)) {
+    const Result<std::string> text = read_text_file(thread->path() / "children", kMaxChildrenBytes);
+    if (!text) continue;
+    const char* at = text->c_str();
+    char* end = nullptr;
+    for (long child = 0; (child = std::strtol(at, &end, 10)) > 0; at = end)
+      children.push_back(static_cast<pid_t>(child));
+  }
+  return children;
 }
 
 bool is_running(pid_t pid, uint64_t start_time_ticks) noexcept {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace aon::agent::proc {
 
@@ -39,6 +40,9 @@ uint64_t cpu_time_ns(pid_t pid) noexcept;
 uint64_t start_time_ticks(pid_t pid) noexcept;
 /// Parent of a process, or of its zombie; 0 unknown.
 pid_t parent_of(pid_t pid) noexcept;
+/// What the threads of a process have started and nobody has reaped: some of those that come or go
+/// meanwhile are left out, and what threads behind the 256th have started.
+std::vector<pid_t> children_of(pid_t pid);
 /// True while the process that began at `start_time_ticks` has `pid` and a thread that runs: not of
 /// a zombie, which waits for its parent.
 bool is_running(pid_t pid, uint64_t start_time_ticks) noexcept;

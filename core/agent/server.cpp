@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "core/agent/message_check.h"
 #include "core/agent/span.h"
@@ -156,7 +157,7 @@ bool Server::add_process(const Newcomer& newcomer, UniqueFd connection, UniqueFd
   cell.rank = newcomer.rank;
   cell.world_size = newcomer.world_size;
   cell.exit_code = -1;
-  cell.is_followed.store(newcomer.is_followed ? 1 : 0, std::memory_order_relaxed);
+  cell.is_followed.store(static_cast<uint32_t>(newcomer.followed), std::memory_order_relaxed);
   cell.is_elsewhere = newcomer.is_elsewhere ? 1 : 0;
   cell.is_in_init.store(newcomer.is_in_init ? 1 : 0, std::memory_order_relaxed);
   cell.start_time_ticks = newcomer.start_time_ticks;
@@ -298,7 +299,10 @@ bool Server::advance(uint64_t now_ns) {
   if (!has_signal_) {  // end_all() may have been, and nothing ends a new one
     look_at_busy(now_ns);
     follow_busy();
+    look_below(now_ns);
+    register_below();
   }
+  if (std::exchange(left_event_ns_, last_event_ns_) != last_event_ns_) leave_what_is_below();
   for (auto it = processes_.begin(); it != processes_.end();) {
     Process& process = it->second;
     if (process.ended_ns != 0 && !process.is_told) is_news |= move_on(process, now_ns);
@@ -361,7 +365,8 @@ bool Server::is_over(uint64_t now_ns) const {
   if (registered == 0 && header.process_count.load(std::memory_order_relaxed) == 0)
     return now_ns - first_ns_ > kOrphanWaitNs;
   const bool is_expecting =
-      header.expected_ranks.load(std::memory_order_relaxed) > registered || awaits_elsewhere();
+      header.expected_ranks.load(std::memory_order_relaxed) > registered - below_count() ||
+      awaits_elsewhere();
   return now_ns - last_event_ns_ > (is_expecting ? kExpectedWaitNs : kGraceNs);
 }
 

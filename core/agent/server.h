@@ -7,7 +7,8 @@
 ///     aon-run:  connection --Register(pid)--> pid watched until it is gone
 ///               where its programs say no Hello (MPI calls are not wanted), the pid is a process
 ///               at once, kAttached and followed; else when it computes and has not said one
-///               (busy_programs.h); a Hello that comes all the same takes it over
+///               (busy_programs.h); a Hello that comes all the same takes it over. What it has
+///               started is found by the agent, and is registered so (programs_below.h)
 ///               connection --Wait--> kept until the files are complete (the keeper answers)
 ///
 /// The launch is over when no registered pid and no process is left, and no rank is expected.
@@ -35,7 +36,9 @@
 #include "core/agent/handover.h"
 #include "core/agent/polled_pids.h"
 #include "core/agent/proc.h"
+#include "core/agent/programs_below.h"
 #include "core/agent/protocol.h"
+#include "core/agent/recording_notes.h"
 #include "core/agent/state.h"
 #include "core/base/descriptors.h"
 #include "core/base/unique_fd.h"
@@ -50,8 +53,8 @@ class ProcessListener {
   virtual void process_started(uint32_t process, int32_t pid, int32_t rank) = 0;
   /// `tids`: of its threads, as the process said, where it may have died of a fault.
   virtual void process_ended(uint32_t process, std::vector<int32_t> tids) = 0;
-  /// One of the programs to leave alone has come and was sent away.
-  virtual void program_left_alone(const std::string& /*program*/) {}
+  /// The ledger is to say it, of a program if there is one; again and again is the same.
+  virtual void note(RecordingNote /*note*/, const std::string& /*program*/) {}
   /// A process got no ring: it records into a file.
   virtual void process_refused(const Error& /*reason*/) {}
 };
@@ -113,13 +116,21 @@ class Server {
     uint32_t world_size;
     uint64_t start_time_ticks;
     const char* program;
-    bool is_followed;
+    Followed followed;
     bool is_in_init = false;
     bool is_elsewhere = false;
+  };
+  /// Who connected, as the kernel says.
+  struct Peer {
+    int32_t pid = 0;  ///< 0: it has none here
+    uint64_t start_time_ticks = 0;
+    std::string program;  ///< that it ran when it came; empty: it had ended
   };
   struct Connection {
     UniqueFd fd;
     bool is_waiter = false;
+    bool has_spoken = false;
+    Peer peer;
     uint64_t since_ns = 0;
     int32_t registered_pid = 0;
     int32_t child_pid = 0;  ///< whose end a waiter may tell, once; 0 none
@@ -135,6 +146,7 @@ class Server {
   void watch(int fd, uint32_t kind, uint32_t number, uint32_t events);
   void accept_all();
   void add_connection(UniqueFd fd);
+  void note_if_killed(int connection, const Peer& peer, bool is_killed);
   void receive(uint32_t id);
   bool handle(uint32_t id, Connection& connection, const uint8_t* bytes, size_t byte_count);
   void note_child(Connection& connection, int32_t pid);
@@ -152,11 +164,16 @@ class Server {
   void look_at_busy(uint64_t now_ns);
   void follow_busy();
   void find_busy_again();
+  void look_below(uint64_t now_ns);
+  void register_below();
+  uint32_t below_count() const;
+  void leave_what_is_below();
   std::set<pid_t> find_forebears() const;
   uint32_t find_followed(int32_t pid) const;
   bool is_known(int32_t pid, uint64_t start_time_ticks) const;
   void register_pid(const Register& message, int32_t peer);
   void note_world(uint32_t world_size);
+  void watch_registered(uint32_t index, UniqueFd pidfd);
   void add_registered(uint32_t index, UniqueFd pidfd);
   void registered_gone(uint32_t index);
   bool awaits_elsewhere() const;
@@ -181,7 +198,9 @@ class Server {
   PolledPids polled_;                           ///< registered, too
   BusyPrograms busy_;                           ///< the same, for they have said no Hello
   FollowableLooks looks_;                       ///< at some of these
-  std::vector<ToldExit> told_exits_;            ///< one of a waiter
+  ProgramsBelow below_;
+  uint64_t left_event_ns_ = 0;        ///< last_event_ns_ when leave_what_is_below() was last called
+  std::vector<ToldExit> told_exits_;  ///< one of a waiter
   uint64_t last_event_ns_ = 0;
   uint64_t first_ns_ = 0;
   bool has_signal_ = false;

@@ -46,14 +46,20 @@ void Server::register_pid(const Register& message, int32_t peer) {
   registered.may_be_followed = may_be_followed ? 1 : 0;
   std::memcpy(registered.program, message.program, sizeof(registered.program));
   registered.program[sizeof(registered.program) - 1] = '\0';
-  const int fd = pidfd.get();
-  if (pidfd) keeper_->keep(KeepKind::kRegistered, index, message.pid, {&fd, 1});
-  header.registered_count.store(index + 1, std::memory_order_release);  // pairs with agent:cells
+  watch_registered(index, std::move(pidfd));
   note_world(message.world_size);
-  if (pidfd) add_registered(index, std::move(pidfd));
   if (following_ == Following::kAll && !is_elsewhere) follow(registered, registered.program);
   if (may_be_followed && !is_known(message.pid, registered.start_time_ticks))
     busy_.add(index, message.pid);
+}
+
+/// The cell is filled in.
+void Server::watch_registered(uint32_t index, UniqueFd pidfd) {
+  StateHeader& header = state_->header();
+  const int fd = pidfd.get();
+  if (pidfd) keeper_->keep(KeepKind::kRegistered, index, header.registered[index].pid, {&fd, 1});
+  header.registered_count.store(index + 1, std::memory_order_release);  // pairs with agent:cells
+  if (pidfd) add_registered(index, std::move(pidfd));
 }
 
 /// A registered program as a process without a connection: its pidfd stands in for one. `program`
@@ -66,8 +72,9 @@ void Server::follow(const RegisteredPid& registered, const char* program) {
   // aon-run may stand before aon-run: the pid is the same.
   if (is_known(registered.pid, start_time_ticks)) return;
   uint32_t cell = kNoCell;
+  const Followed how = registered.is_below != 0 ? Followed::kBelow : Followed::kRegistered;
   const Newcomer newcomer{registered.pid,   registered.rank, registered.world_size,
-                          start_time_ticks, program,         true};
+                          start_time_ticks, program,         how};
   add_process(newcomer, std::move(connection), std::move(pidfd), &cell);
 }
 
@@ -84,17 +91,21 @@ void Server::look_at_busy(uint64_t now_ns) {
     if (forebears.count(pid) == 0) questions.push_back({number, pid, busy_.refused_image(number)});
   }
   if (questions.empty()) return;
-  looks_.ask(questions, [programs = left_alone_, socket = socket_](pid_t pid) {
+  const auto look = [programs = left_alone_, socket = socket_](pid_t pid) {
     return followable_program(pid, programs, socket);
-  });
+  };
+  looks_.ask(questions, look, now_ns);
 }
 
 /// Those that were looked at, but for who has spoken or ended meanwhile, or started others.
 void Server::follow_busy() {
   std::vector<FollowableLooks::Answer> answers = looks_.take();
   std::erase_if(answers, [this](const FollowableLooks::Answer& answer) {
-    if (answer.program.empty()) busy_.refuse(answer.number, answer.image);
-    return answer.program.empty();
+    const auto& [program, is_left_alone] = answer.found;
+    const bool is_refused = program.empty() || is_left_alone;
+    if (is_refused) busy_.refuse(answer.number, answer.image);
+    if (is_left_alone) listener_->note(RecordingNote::kLeftAlone, program);
+    return is_refused;
   });
   if (answers.empty()) return;
   const std::set<pid_t> forebears = find_forebears();
@@ -104,7 +115,7 @@ void Server::follow_busy() {
     if (forebears.count(registered.pid) != 0) continue;
     static_cast<void>(busy_.forget_pid(registered.pid));
     char path[ProgramCell::kPathBytes] = {};
-    answer.program.copy(path, sizeof(path) - 1);
+    answer.found.program.copy(path, sizeof(path) - 1);
     follow(registered, path);
   }
 }
@@ -125,16 +136,22 @@ void Server::find_busy_again() {
   }
 }
 
-/// From whom live processes and registered programs descend. Once for all that are due: ranks that
-/// compute before MPI_Init are due together, and who says Hello meanwhile waits.
+/// From whom live processes and registered programs descend, but for those that are followed for
+/// their ancestor's sake. Once for all that are due: ranks that compute before MPI_Init are due
+/// together, and who says Hello meanwhile waits.
 std::set<pid_t> Server::find_forebears() const {
   std::set<pid_t> forebears;
   for (const auto& [index, process] : processes_) {
-    if (process.ended_ns == 0) add_forebears(state_->process(index).pid_here(), &forebears);
+    const ProcessCell& cell = state_->process(index);
+    const bool is_below =
+        cell.is_followed.load(std::memory_order_relaxed) == static_cast<uint32_t>(Followed::kBelow);
+    if (process.ended_ns == 0 && !is_below) add_forebears(cell.pid_here(), &forebears);
   }
   const StateHeader& header = state_->header();
-  for (const auto& [index, pidfd] : registered_)
-    add_forebears(header.registered[index].pid, &forebears);
+  for (const auto& [index, pidfd] : registered_) {
+    const RegisteredPid& registered = header.registered[index];
+    if (registered.is_below == 0) add_forebears(registered.pid, &forebears);
+  }
   return forebears;
 }
 

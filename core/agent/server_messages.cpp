@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 #include "core/agent/message_check.h"
 #include "core/agent/server.h"
@@ -22,6 +24,26 @@ ucred peer_of(int connection) {
   return peer;
 }
 
+/// What a process runs; empty when it has ended.
+std::string program_of(int32_t pid) {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/exe", ignored);
+}
+
+/// False also where the program is not known.
+bool is_no_aon_run(const std::string& program) {
+  const std::string name = program.substr(program.rfind('/') + 1);
+  return !name.empty() && name != "aon-run" && name != "aon-task";
+}
+
+/// Of who connected, also when it has ended and been reaped (Linux 6.17); else -1.
+int peer_pidfd(int connection) {
+  constexpr int kPeerPidfd = 77;  // SO_PEERPIDFD, which Debian 12 lacks
+  int pidfd = -1;
+  socklen_t bytes = sizeof(pidfd);
+  return ::getsockopt(connection, SOL_SOCKET, kPeerPidfd, &pidfd, &bytes) == 0 ? pidfd : -1;
+}
+
 }  // namespace
 
 /// One that was accepted, here or by somebody who handed it over.
@@ -36,8 +58,26 @@ void Server::add_connection(UniqueFd fd) {
   Connection& connection = connections_[id];
   connection.fd = std::move(fd);
   connection.since_ns = last_event_ns_;
+  connection.peer.pid = peer.pid;
+  if (peer.pid != 0) {
+    connection.peer.start_time_ticks = proc::start_time_ticks(peer.pid);
+    connection.peer.program = program_of(peer.pid);
+  }
   watch(connection.fd.get(), kConnection, id, EPOLLIN | EPOLLRDHUP);
   receive(id);
+}
+
+/// Of who has hung up. One that gave up on us lives, or has ended by itself; where nobody knows how
+/// it has ended, `is_killed` is believed.
+void Server::note_if_killed(int connection, const Peer& peer, bool is_killed) {
+  if (peer.pid == 0 || proc::is_running(peer.pid, peer.start_time_ticks)) return;
+  const UniqueFd pidfd(peer_pidfd(connection));
+  if (const auto status = proc::exit_status(pidfd.get(), peer.pid, peer.start_time_ticks))
+    is_killed = status->signal != 0;
+  if (!is_killed) return;
+  const std::string number = std::to_string(peer.pid);
+  listener_->note(RecordingNote::kKilledEarly,
+                  peer.program.empty() ? "process " + number : peer.program + " (" + number + ")");
 }
 
 void Server::receive(uint32_t id) {
@@ -54,7 +94,11 @@ void Server::receive(uint32_t id) {
       add_connection(std::move(descriptors[0]));
       continue;
     }
+    it->second.has_spoken |= got > 0;
     if (got > 0 && handle(id, it->second, bytes, byte_count)) continue;
+    // An aon-run may only ask whether anybody is here.
+    if (got == 0 && !it->second.has_spoken)
+      note_if_killed(it->second.fd.get(), it->second.peer, is_no_aon_run(it->second.peer.program));
     // A hang-up, or not our protocol. An aon-run that exec()s its program hangs up here.
     if (connections_.count(id) != 0 && it->second.is_waiter) keeper_->drop(KeepKind::kWaiter, id);
     connections_.erase(id);
@@ -116,7 +160,7 @@ bool Server::is_left_alone(const Connection& connection, const Hello& hello) {
   const MessageHeader answer{kProtocolMagic, kProtocolVersion, MessageType::kLeftAlone,
                              sizeof(MessageHeader)};
   send_struct(connection.fd.get(), answer);
-  listener_->program_left_alone(program);
+  listener_->note(RecordingNote::kLeftAlone, program);
   return true;
 }
 
@@ -128,22 +172,28 @@ bool Server::attach(uint32_t id, Connection& connection, const Hello& hello) {
   for (const uint32_t number : is_elsewhere ? std::vector<uint32_t>() : busy_.forget_pid(pid))
     state_->header().registered[number].may_be_followed = 0;
   if (hello.clock_is_tsc > 1 || is_left_alone(connection, hello)) return false;
+  const Peer who{is_elsewhere ? 0 : pid, connection.peer.start_time_ticks, hello.program};
   uint32_t cell = is_elsewhere ? kNoCell : find_followed(pid);
   if (cell != kNoCell) {
     if (!take_over(cell, std::move(connection.fd), hello)) return false;
   } else {
     if (!is_elsewhere) end_earlier_images(pid);
-    Newcomer newcomer{pid,           hello.rank, hello.world_size, hello.start_time_ticks,
-                      hello.program, false};
+    Newcomer newcomer{pid,           hello.rank,    hello.world_size, hello.start_time_ticks,
+                      hello.program, Followed::kNot};
     newcomer.is_in_init = is_mpi_init(hello.begun);
     newcomer.is_elsewhere = is_elsewhere;
     UniqueFd pidfd(is_elsewhere ? -1 : proc::open_pidfd(pid));
+    if (!pidfd && !is_elsewhere) pidfd.reset(peer_pidfd(connection.fd.get()));
     if (!add_process(newcomer, std::move(connection.fd), std::move(pidfd), &cell)) return false;
   }
   connections_.erase(id);
   // Who hung up before the answer has given up on us, or died: nobody knows where it is.
-  if (!proc::has_hung_up(processes_.at(cell).connection.get()))
+  const int its_end = processes_.at(cell).connection.get();
+  if (proc::has_hung_up(its_end)) {
+    note_if_killed(its_end, who, false);
+  } else {
     drainer_->show_call(cell, hello.begun);
+  }
   welcome(cell);
   return true;
 }
@@ -153,7 +203,7 @@ bool Server::refuse(const Newcomer& newcomer, int connection, const Error& reaso
   AON_LOG_WARNING("pid %d: %s", newcomer.pid, reason.message.c_str());
   const MessageHeader refused{kProtocolMagic, kProtocolVersion, MessageType::kRefused,
                               sizeof(refused)};
-  if (!newcomer.is_followed) send_struct(connection, refused);
+  if (newcomer.followed == Followed::kNot) send_struct(connection, refused);
   if (!have_all_ended_) listener_->process_refused(reason);
   return false;
 }

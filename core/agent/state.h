@@ -186,6 +186,13 @@ class ProgramCell {
   char path_[2][kPathBytes];  ///< the last byte of each stays 0
 };
 
+/// Who has not said Hello, and why there is a process all the same.
+enum class Followed : uint32_t {
+  kNot = 0,         ///< it has said Hello
+  kRegistered = 1,  ///< aon-run has started it
+  kBelow = 2,       ///< what aon-run started has started it (programs_below.h)
+};
+
 /// One process. The drain thread writes it; `phase` is stored last.
 struct ProcessCell {
   std::atomic<uint32_t> phase;
@@ -203,8 +210,9 @@ struct ProcessCell {
   uint64_t attach_ticks;
   uint64_t end_ticks;
   uint64_t memory_bytes;                ///< largest committed size of the ring
-  std::atomic<uint32_t> is_followed;    ///< drain thread; 1: it has not said Hello
+  std::atomic<uint32_t> is_followed;    ///< drain thread: Followed
   std::atomic<uint32_t> is_in_init;     ///< drain thread; 1: since it attached, in MPI_Init
+  std::atomic<uint32_t> has_told_mpi;   ///< encode thread; 1: it has said a word on MPI
   std::atomic<uint64_t> cpu_time_ns;    ///< housekeeping thread
   std::atomic<uint64_t> counted_calls;  ///< drain thread: of all sites that count their calls
   RefusedSamples refused_samples[kAgentStreams];
@@ -289,6 +297,7 @@ struct RegisteredPid {
   uint32_t is_gone;
   uint32_t is_elsewhere;     ///< as in ProcessCell
   uint32_t may_be_followed;  ///< 1: when it computes and has not said Hello (busy_programs.h)
+  uint32_t is_below;         ///< 1: nobody has registered it (programs_below.h)
   int32_t rank;              ///< -1 none
   uint32_t world_size;
   uint64_t start_time_ticks;  ///< 0 unknown

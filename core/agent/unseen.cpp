@@ -10,7 +10,9 @@
 #include <set>
 #include <vector>
 
+#include "core/agent/border_events.h"
 #include "core/base/unique_fd.h"
+#include "core/provider/names.h"
 #include "core/spool/format.h"
 
 namespace aon::agent {
@@ -52,6 +54,13 @@ bool defines(Elf* elf, const char* wanted) {
     if (defines(elf, section, header, wanted)) return true;
   }
   return false;
+}
+
+void say(uint32_t process, ProviderState provider_state, const char* name,
+         const std::string& reason, const std::string& remedy, Inbox* inbox) {
+  ProviderDefinition state{};
+  state.state = provider_state;
+  inbox->define(process, DefinitionType::kProvider, state, {name, reason, remedy});
 }
 
 constexpr const char* kSharedLibrary = "link it with the shared MPI library";
@@ -112,29 +121,59 @@ Linkage UnseenPrograms::linkage_of_known(const std::string& path) {
   return found->second;
 }
 
-void UnseenPrograms::report_process(const ProcessCell& cell, bool has_chosen_events, Inbox* inbox) {
-  const auto say = [&](ProviderState provider_state, const char* name, const std::string& reason,
-                       const char* remedy) {
-    ProviderDefinition state{};
-    state.state = provider_state;
-    inbox->define(cell.process, DefinitionType::kProvider, state, {name, reason, remedy});
-  };
+UnseenPrograms::UnseenPrograms(const Options& options)
+    : options_(options),
+      wants_mpi_(provider::is_wanted({options.providers, options.without}, "mpi")) {}
+
+void UnseenPrograms::report_mpi(const ProcessCell& cell, const std::string& mpi_library,
+                                Inbox* inbox) {
   const std::string program = cell.program.get();
   const Linkage linkage = linkage_of_known(program);
-  if (linkage == Linkage::kUnknown || linkage == Linkage::kDynamic) {
-    say(ProviderState::kOff, "mpi", "no MPI call passed the preloaded library",
-        "an MPI program: link the shared library, and call MPI_ names");
+  if (linkage == Linkage::kStatic || linkage == Linkage::kOwnMpi) {
+    say(cell.process, ProviderState::kOff, "mpi", reason_of(program, linkage), kSharedLibrary,
+        inbox);
+  } else if (linkage == Linkage::kOwnWrappers) {
+    say(cell.process, ProviderState::kOff, "mpi", reason_of(program, linkage), kPreloadTheTool,
+        inbox);
+  } else if (!mpi_library.empty()) {
+    report_loaded(cell.process, mpi_library, inbox);
   } else {
-    say(ProviderState::kOff, "mpi", reason_of(program, linkage),
-        linkage == Linkage::kOwnWrappers ? kPreloadTheTool : kSharedLibrary);
+    say(cell.process, ProviderState::kOff, "mpi", "no MPI call passed the preloaded library",
+        "an MPI program: link the shared library, and call MPI_ names", inbox);
   }
-  say(ProviderState::kDegraded, "recording",
-      "counters and samples begin when it had used a second of CPU time",
-      "aon-run --without mpi has all");
-  if (!has_chosen_events) return;
-  say(ProviderState::kOff, "counters",
+}
+
+void UnseenPrograms::report_loaded(uint32_t process, const std::string& mpi_library, Inbox* inbox) {
+  say(process, ProviderState::kOff, "mpi",
+      mpi_library + " is loaded, and no call passed libaon-mpi.so: the program makes none, looks " +
+          "the functions up in MPI's own library (dlsym(), RTLD_DEEPBIND), or calls them by PMPI " +
+          "names",
+      "call them by MPI_ names, or look them up by dlsym(RTLD_DEFAULT, name)", inbox);
+}
+
+void UnseenPrograms::report_process(const ProcessCell& cell, const std::string& mpi_library,
+                                    Inbox* inbox) {
+  const bool is_below =
+      cell.is_followed.load(std::memory_order_relaxed) == static_cast<uint32_t>(Followed::kBelow);
+  if (wants_mpi_) report_mpi(cell, mpi_library, inbox);
+  if (wants_mpi_ || is_below) {
+    say(cell.process, ProviderState::kDegraded, "recording",
+        "counters and samples begin when it had used a second of CPU time",
+        std::string("aon-run") + (wants_mpi_ ? " --without mpi" : "") +
+            (is_below ? " before that program" : "") + " has all",
+        inbox);
+  }
+  const std::string event = wants_mpi_ ? first_border_event(options_.events) : std::string();
+  if (event.empty()) return;
+  if (const int error_number = try_border_event(event, runtime::counter_source())) {
+    const runtime::CounterProblem problem = runtime::explain_counters(error_number);
+    say(cell.process, ProviderState::kOff, "counters",
+        std::string(problem.reason) + runtime::kNotAtBorders, problem.remedy, inbox);
+    return;
+  }
+  say(cell.process, ProviderState::kOff, "counters",
       "the events that programs read themselves are read at calls, of which it made none",
-      "aon-run --without mpi");
+      "aon-run --without mpi", inbox);
 }
 
 void UnseenPrograms::report(const State& state, Inbox* inbox) {
@@ -146,7 +185,7 @@ void UnseenPrograms::report(const State& state, Inbox* inbox) {
   for (uint32_t i = 0; i < count; ++i) {
     const RegisteredPid& registered = header.registered[i];
     const ProcessCell* process = process_of(state, registered);
-    if (process == nullptr) programs.insert(registered.program);
+    if (process == nullptr && registered.is_below == 0) programs.insert(registered.program);
     if (process != nullptr && is_unseen(*process)) programs.insert(process->program.get());
   }
   std::string reason;

@@ -14,6 +14,7 @@
 
 #include "core/agent/inbox.h"
 #include "core/agent/state.h"
+#include "core/base/options.h"
 
 namespace aon::agent {
 
@@ -29,19 +30,29 @@ enum class Linkage : uint32_t {
 /// looks like any dynamic one.
 Linkage linkage_of(const std::string& path);
 
-/// Where MPI calls are wanted.
 class UnseenPrograms {
  public:
-  /// Of a process that has ended and never said Hello: providers "mpi" and "recording", and
-  /// "counters" where events were chosen, which threads read at their calls.
-  void report_process(const ProcessCell& cell, bool has_chosen_events, Inbox* inbox);
-  /// Defines the node's provider "mpi" when a registered program never said Hello for such a
-  /// reason.
+  /// `options` must outlive it.
+  explicit UnseenPrograms(const Options& options);
+
+  bool wants_mpi() const { return wants_mpi_; }
+  /// Of a process that has ended and never said Hello, where that cost it something: providers
+  /// "mpi" and "recording", and "counters" where events were chosen that threads read at their
+  /// calls. `mpi_library`: of loaded_mpi.h.
+  void report_process(const ProcessCell& cell, const std::string& mpi_library, Inbox* inbox);
+  /// Of one that has said Hello, but nothing of MPI, which it has loaded. What it says later on
+  /// counts.
+  static void report_loaded(uint32_t process, const std::string& mpi_library, Inbox* inbox);
+  /// Where MPI calls are wanted: the node's provider "mpi" when a registered program never said
+  /// Hello for such a reason.
   void report(const State& state, Inbox* inbox);
 
  private:
   Linkage linkage_of_known(const std::string& path);
+  void report_mpi(const ProcessCell& cell, const std::string& mpi_library, Inbox* inbox);
 
+  const Options& options_;
+  bool wants_mpi_;
   std::map<std::string, Linkage> known_;  ///< by path
 };
 

@@ -160,11 +160,7 @@ void Worker::terminate(uint64_t now_ns) {
   if (now_ns < terminate_at_ns_ && server_.has_live_processes()) return;
   is_terminating_ = true;
   if (!server_.end_all()) return;
-  ProviderDefinition state{};
-  state.state = ProviderState::kDegraded;
-  inbox_.define(
-      spool::kNodeProcess, DefinitionType::kProvider, state,
-      {"recording", "the agent was told to end (SIGTERM) while programs ran; nothing since", ""});
+  housekeeping_.note(RecordingNote::kToldToEnd, "");
 }
 
 void Worker::serve() {

@@ -17,6 +17,11 @@ struct CounterProblem {
   const char* remedy;
 };
 
+/// Behind the reason, of a process whose threads read no events.
+constexpr char kNotAtBorders[] =
+    ": events are not read at the borders of calls; the agent counts them ten times a second where "
+    "it may";
+
 /// `error_number`: an errno of perf_event_open or mmap, or a CounterError.
 CounterProblem explain_counters(int error_number);
 

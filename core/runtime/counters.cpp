@@ -28,10 +28,7 @@ uint64_t read_register_of(const CounterSource& source, uint32_t index) {
 
 void tell_problem(const CounterProblem& problem) {
   char reason[kTextBytes / 2];
-  snprintf(reason, sizeof reason,
-           "%s: events are not read at the borders of calls; the agent counts them ten times a "
-           "second where it may",
-           problem.reason);
+  snprintf(reason, sizeof reason, "%s%s", problem.reason, kNotAtBorders);
   tell_state("counters", ProviderState::kOff, reason, problem.remedy);
 }
 

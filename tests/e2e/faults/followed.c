@@ -2,8 +2,12 @@
  *
  *   followed spin CPU_SECONDS [THREADS]   no call of MPI; each thread, made at once, computes
  *   followed later CPU_SECONDS N          computes, then MPI_Init, N MPI_Sendrecv, MPI_Finalize
+ *   followed handle CPU_SECONDS [SAYS]    computes between MPI_Init and MPI_Finalize, which it
+ *                                         looks up in the library itself; with SAYS 2 in a region
  *
  * Built a second time without MPI and linked statically. */
+#include <aon/annotate.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,9 +55,28 @@ static int later(int count) {
   return count < 0;
 }
 
+#ifndef FOLLOWED_WITHOUT_MPI
+static int handle(int says_something) {
+  Dl_info file;
+  if (dladdr((void*)&PMPI_Init, &file) == 0) return 4;
+  void* library = dlopen(file.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  int (*init)(int*, char***) = (int (*)(int*, char***))dlsym(library, "MPI_Init");
+  int (*finalize)(void) = (int (*)(void))dlsym(library, "MPI_Finalize");
+  if (says_something) AON_REGION_BEGIN("work");
+  init(NULL, NULL);
+  compute(NULL);
+  finalize();
+  if (says_something) AON_REGION_END("work");
+  return 0;
+}
+#endif
+
 int main(int argc, char** argv) {
   if (argc < 3) return 96;
   const int number = argc > 3 ? atoi(argv[3]) : 1;
   cpu_s = atof(argv[2]);
+#ifndef FOLLOWED_WITHOUT_MPI
+  if (strcmp(argv[1], "handle") == 0) return handle(number == 2);
+#endif
   return strcmp(argv[1], "later") == 0 ? later(number) : spin(number);
 }

@@ -1,6 +1,6 @@
 """Programs that say nothing to the agent and compute: it follows them from outside, once they have
 used a second of CPU time. Without MPI, linked statically, before a late MPI_Init, above the program
-that is the rank; and those that are to be left alone."""
+that is the rank, below one that waits for it; and those that are to be left alone."""
 import os
 import pathlib
 import shutil
@@ -15,6 +15,8 @@ STATIC = (BUILD / "bin" / "followed_static").resolve()
 # Not to be weighed against what the machine does beside it.
 OPTIONS = ("--budget", "100")
 LONG_ENOUGH = 2.5  # seconds of CPU time
+# What is loaded into a process is asked beside it, and not at once.
+NO_CALL = r"(no MPI call passed the preloaded library|libmpi\S+ is loaded, and no call passed .*)"
 # The same of a shell: the 14th field there is user time, in hundredths.
 BURN = ("while read -ra stat < /proc/$$/stat; ((stat[13] < 250)); do "
         "for ((i = 0; i < 20000; ++i)); do :; done; done; ")
@@ -27,15 +29,16 @@ class Followed(FaultCase):
         self.assert_exit(process)
         return self.finish(), process.stderr
 
-    def assert_followed(self, entry, reason="no MPI call passed the preloaded library"):
+    def assert_followed(self, entry, reason=NO_CALL, remedy="aon-run --without mpi has all"):
         providers = entry["providers"]
         self.assertEqual(entry["emitted"], 0)
         self.assertGreater(providers["perf"]["emitted"], 0)
         if providers["sampling"]["state"] != "off":
             self.assertGreater(providers["sampling"]["emitted"], 0)
-        self.assertEqual((providers["mpi"]["state"], providers["mpi"]["reason"]), ("off", reason))
-        self.assertEqual(providers["recording"]["state"], "degraded")
-        self.assertIn("aon-run --without mpi", providers["recording"]["remedy"])
+        self.assertEqual(providers["mpi"]["state"], "off")
+        self.assertRegex(providers["mpi"]["reason"], f"^{reason}$")
+        self.assertEqual((providers["recording"]["state"], providers["recording"]["remedy"]),
+                         ("degraded", remedy))
         self.assertRegex(entry["followed_since"], r"^20\d\d-.*Z$")
         self.assertEqual(entry["exit"], {"code": 0, "signal": 0})
 
@@ -120,6 +123,30 @@ class Silent(Followed):
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0, err)
         self.assert_followed(self.rank_of(self.finish(), 0))
+
+
+class ByHandle(Followed):
+    """MPI runs, and its calls go past the preloaded library."""
+
+    def assert_told(self, entry, said):
+        mpi = entry["providers"]["mpi"]
+        self.assertEqual(mpi["state"], "off", mpi)
+        self.assertRegex(mpi["reason"], r"^libmpi\S+ is loaded, and no call passed libaon-mpi.so: ")
+        self.assertIn("dlsym(RTLD_DEFAULT, name)", mpi["remedy"])
+        self.assertIn("not collected: mpi off on 1 process: libmpi", said)
+
+    def test_program_that_says_nothing(self):
+        document, said = self.job(PROGRAM, "handle", 8, ranks=1)
+        entry = self.rank_of(document, 0)
+        self.assertIn("followed_since", entry)
+        self.assert_told(entry, said)
+
+    def test_program_that_records_something_else(self):
+        document, said = self.job(PROGRAM, "handle", 8, 2, ranks=1)
+        entry = self.rank_of(document, 0)
+        self.assertEqual(entry["emitted"], 2)
+        self.assertNotIn("followed_since", entry)
+        self.assert_told(entry, said)
 
 
 class LateWord(Followed):
@@ -207,6 +234,57 @@ class Above(Followed):
         self.assertTrue(entry["program"].endswith("fault_worker"), entry["program"])
 
 
+class Below(Followed):
+    """What a program has started that says nothing and only waits."""
+
+    def test_static_program_of_a_script(self):
+        document, said = self.job("bash", "-c", f"{STATIC} spin 5; true", ranks=2)
+        reason = f"{STATIC} is linked statically: no library can be loaded into it"
+        self.assertEqual([r["rank"] for r in document["ranks"]], [0, 1])
+        for entry in document["ranks"]:
+            self.assertEqual((entry["program"], entry["world"]), (str(STATIC), 2))
+            self.assert_followed(entry, reason, "aon-run --without mpi before that program has all")
+        self.assertEqual(document["nodes"][0]["providers"]["mpi"]["reason"], reason)
+        self.assertTrue(document["job"]["complete"], document["job"])
+        self.assertIn("2 ranks on 1 node", said)
+        self.assert_opens()
+
+    def test_program_of_a_script_where_no_calls_are_wanted(self):
+        document, _ = self.job("bash", "-c", f"{STATIC} spin 5; true",
+                               options=(*OPTIONS, "--without", "mpi"))
+        (entry,) = [r for r in document["ranks"] if r["program"] == str(STATIC)]
+        self.assertGreater(entry["providers"]["perf"]["emitted"], 0)
+        self.assertEqual(entry["providers"]["recording"]["remedy"],
+                         "aon-run before that program has all")
+
+    def test_two_at_a_time_and_one_that_is_switched_off(self):
+        words = f"{STATIC} spin 5"
+        script = f"{words} & {words} & AON_DISABLE=1 {words}; wait"
+        document, _ = self.job("bash", "-c", script)
+        self.assertEqual([r["program"] for r in document["ranks"]], [str(STATIC)] * 2)
+
+    def test_late_init(self):
+        document, _ = self.job("bash", "-c", f"{PROGRAM} later 5 50; true", ranks=1)
+        (entry,) = document["ranks"]
+        self.assertEqual((entry["rank"], entry["emitted"]), (0, 52))
+        self.assertNotIn("followed_since", entry)
+        self.assertGreater(entry["providers"]["perf"]["emitted"], 0)
+        self.assertEqual(entry["providers"]["mpi"]["state"], "on")
+
+    def test_program_that_a_script_leaves_running_holds_nothing_up(self):
+        seen = f"{self.output}/spool/*/p[0-9]*.aon"
+        script = f"{STATIC} spin 600 & until compgen -G '{seen}'; do sleep 0.1; done; echo $!"
+        process = run(["aon-run", "-o", self.output, *OPTIONS, "--", "bash", "-c",
+                       f"({script}) > {self.folder}/pid 2> /dev/null"])
+        os.kill(int((self.folder / "pid").read_text().split()[-1]), 9)
+        self.assert_exit(process)
+        document = self.finish()
+        (entry,) = document["ranks"]
+        self.assertEqual(entry["exit"], {"code": None, "signal": 0})
+        self.assertIn("followed_since", entry)
+        self.assertTrue(document["job"]["complete"], document["job"])
+
+
 class LeftAlone(Followed):
     def test_program_that_is_too_short(self):
         document, said = self.job(PROGRAM, "spin", 0.1)
@@ -221,7 +299,11 @@ class LeftAlone(Followed):
         env.pop("XDG_CONFIG_HOME", None)
         self.assert_exit(run(["aon", "avoid", "--add", PROGRAM], env=env))
         words = ["bash", "-c", f"exec {PROGRAM} spin {LONG_ENOUGH}"]
-        self.assert_nothing(*self.job(*words, env=env))
+        document, said = self.job(*words, env=env)
+        self.assert_nothing(document, said)
+        told = document["nodes"][0]["providers"]["recording"]
+        self.assertEqual(told["reason"], f"left alone, as aon avoid lists it: {PROGRAM}")
+        self.assertIn(f"{told['reason']} ({told['remedy']})", said)
 
     def test_program_of_another_agent(self):
         """An aon-run with a directory of its own, in the same process."""

@@ -348,6 +348,35 @@ TEST_F(EncoderTest, counts_the_definitions_that_its_file_has_no_room_for) {
   EXPECT_EQ(process.streams.count({kDefinitionSlot, 0}), 0u);
 }
 
+/// The agent may have looked before its first call.
+TEST_F(EncoderTest, believes_a_process_what_it_says_of_its_mpi_calls) {
+  restart();
+  add_process(0);
+  ProviderDefinition state{};
+  state.state = ProviderState::kOff;
+  inbox_.define(0, DefinitionType::kProvider, state, {"mpi", "loaded", ""});
+  encoder_->flush();
+  EXPECT_EQ(read_job().nodes[0].processes.at(0).providers.at("mpi").reason, "loaded");
+  const RegionDefinition region{7, RegionRole::kFunction, Paradigm::kMpi, 0};
+  Record fragment{};
+  fragment.head.kind = RecordKind::kDefinition;
+  fragment.head.slot_count = 2;
+  fragment.head.id = static_cast<uint32_t>(DefinitionType::kRegion);
+  fragment.head.a32 = sizeof(region);
+  std::memcpy(fragment.words, &region, sizeof(region));
+  const auto* from = reinterpret_cast<const uint8_t*>(&fragment);
+  ASSERT_TRUE(push(0, kDefinitionSlot, {from, from + 2 * kSlotBytes}, 0));
+  encoder_->flush();
+  restart();
+  inbox_.define(0, DefinitionType::kProvider, state, {"mpi", "outdated", ""});
+  inbox_.define(0, DefinitionType::kProvider, state, {"recording", "late", ""});
+  encoder_->flush();
+  const spool::Job job = read_job();
+  const spool::Process& process = job.nodes[0].processes.at(0);
+  EXPECT_EQ(process.providers.at("mpi").reason, "loaded");
+  EXPECT_EQ(process.providers.at("recording").reason, "late");
+}
+
 TEST_F(EncoderTest, refuses_definitions_that_only_the_agent_may_make) {
   restart();
   add_process(0);

@@ -67,29 +67,34 @@ TEST(Followable, who_is_followed_depends_on_what_is_wanted) {
 
 TEST(Followable, a_program_has_the_path_that_it_runs) {
   const Sleeper sleeper("B=2");
-  EXPECT_EQ(followable_program(sleeper.pid(), {}), sleeper.program());
+  EXPECT_EQ(followable_program(sleeper.pid(), {}).program, sleeper.program());
 }
 
 TEST(Followable, what_is_left_alone_is_not) {
   const Sleeper sleeper("B=2");
   const std::vector<std::string> others{"/bin/none"};
   const std::vector<std::string> programs{"/bin/none", sleeper.program()};
-  EXPECT_EQ(followable_program(sleeper.pid(), others), sleeper.program());
-  EXPECT_EQ(followable_program(sleeper.pid(), programs), "");
+  EXPECT_EQ(followable_program(sleeper.pid(), others).program, sleeper.program());
+  EXPECT_FALSE(followable_program(sleeper.pid(), others).is_left_alone);
+  const Followable listed = followable_program(sleeper.pid(), programs);
+  EXPECT_TRUE(listed.is_left_alone) << "its name is told";
+  EXPECT_EQ(listed.program, sleeper.program());
 }
 
 TEST(Followable, what_is_switched_off_is_not) {
   const Sleeper off("AON_DISABLE=1");
-  EXPECT_EQ(followable_program(off.pid(), {}), "");
+  EXPECT_EQ(followable_program(off.pid(), {}).program, "");
+  const std::vector<std::string> programs{off.program()};
+  EXPECT_FALSE(followable_program(off.pid(), programs).is_left_alone) << "nobody asked for it";
   const Sleeper on("AON_DISABLE=0");
-  EXPECT_EQ(followable_program(on.pid(), {}), on.program());
+  EXPECT_EQ(followable_program(on.pid(), {}).program, on.program());
 }
 
 TEST(Followable, what_another_agent_has_is_not) {
   const Sleeper sleeper("AON_SOCKET=/run/own");
-  EXPECT_EQ(followable_program(sleeper.pid(), {}, "/run/other"), "");
-  EXPECT_EQ(followable_program(sleeper.pid(), {}, "/run/own"), sleeper.program());
-  EXPECT_EQ(followable_program(sleeper.pid(), {}), sleeper.program()) << "nobody knows";
+  EXPECT_EQ(followable_program(sleeper.pid(), {}, "/run/other").program, "");
+  EXPECT_EQ(followable_program(sleeper.pid(), {}, "/run/own").program, sleeper.program());
+  EXPECT_EQ(followable_program(sleeper.pid(), {}).program, sleeper.program()) << "nobody knows";
 }
 
 /// Where addresses are not random, images of one program are alike.
@@ -114,9 +119,9 @@ TEST(Followable, what_has_ended_is_not) {
   if (pid == 0) ::_exit(0);
   siginfo_t info{};
   ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT);
-  EXPECT_EQ(followable_program(pid, {}), "");
+  EXPECT_EQ(followable_program(pid, {}).program, "");
   ::waitpid(pid, nullptr, 0);
-  EXPECT_EQ(followable_program(pid, {}), "");
+  EXPECT_EQ(followable_program(pid, {}).program, "");
 }
 
 TEST(Followable, pids_of_another_namespace_are_others) {

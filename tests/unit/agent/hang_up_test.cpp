@@ -6,6 +6,8 @@
 #include <sys/prctl.h>
 
 #include <cstring>
+#include <filesystem>
+#include <string>
 
 #include "tests/unit/agent/served_agent.h"
 
@@ -81,6 +83,44 @@ TEST(HangUp, shows_the_call_of_a_process_that_was_killed_in_it) {
 
 TEST(HangUp, forgets_the_call_of_a_process_that_hung_up_and_lives) {
   EXPECT_EQ(on_old_kernel(hang_up_in_init), 0);
+}
+
+/// A child that connects, and says Hello or nothing; it is killed then, or leaves with 0.
+int die_early(Agent& agent, bool says_hello, bool is_killed) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a scene may go wrong
+    const pid_t own = ::getpid();
+    const UniqueFd connection =
+        says_hello ? say_hello(agent, own, proc::start_time_ticks(own)) : agent.connect();
+    ::raise(SIGSTOP);
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, WUNTRACED);
+  if (!says_hello) agent.poll();  // it sees who connects
+  ::kill(child, is_killed ? SIGKILL : SIGCONT);
+  siginfo_t info{};
+  ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
+  agent.poll();
+  ::waitpid(child, nullptr, 0);
+  if (agent.notes().empty()) return 0;
+  const auto& [note, program] = agent.notes()[0];
+  const std::string own = std::filesystem::read_symlink("/proc/self/exe");
+  // Its Hello tells no program here.
+  const std::string number = std::to_string(child);
+  const bool is_named = note == RecordingNote::kKilledEarly &&
+                        program == (says_hello ? "process " + number : own + " (" + number + ")");
+  return is_named ? 1 : 2;
+}
+
+TEST(HangUp, names_a_process_that_was_killed_before_it_had_an_answer) {
+  for (const bool says_hello : {false, true}) {
+    const auto die = [&](bool is_killed) {
+      return on_old_kernel([&](Agent& agent) { return die_early(agent, says_hello, is_killed); });
+    };
+    EXPECT_EQ(die(true), 1) << says_hello;
+    EXPECT_EQ(die(false), 0) << "it has ended by itself";
+  }
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/agent/server.h"
@@ -36,8 +37,12 @@ class Nobody : public ProcessListener {
   void process_started(uint32_t /*process*/, int32_t /*pid*/, int32_t /*rank*/) override {}
   void process_ended(uint32_t /*process*/, std::vector<int32_t> /*tids*/) override {}
   void process_refused(const Error& reason) override { refusal = reason.message; }
+  void note(RecordingNote what, const std::string& program) override {
+    notes.emplace_back(what, program);
+  }
 
   std::string refusal;
+  std::vector<std::pair<RecordingNote, std::string>> notes;
 };
 
 template <class T>
@@ -83,6 +88,8 @@ class Agent {
   }
   bool end_all() { return server_->end_all(); }
   const std::string& refusal() const { return nobody_.refusal; }
+  const auto& notes() const { return nobody_.notes; }
+  void leave_alone(const std::string& program) { server_->leave_alone({program}); }
   uint32_t process_count() { return state_.header().process_count.load(); }
   ProcessCell& process(uint32_t cell) { return state_.process(cell); }
   /// Goes on until `is_true`, if it comes to that.

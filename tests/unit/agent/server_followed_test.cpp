@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
 
+#include <filesystem>
+
 #include "tests/unit/agent/served_agent.h"
 
 namespace aon::agent {
@@ -156,6 +158,75 @@ TEST(ServerFollowed, takes_no_program_for_a_process_that_sleeps) {
         agent.serve_until([&] { return ++passes > 150; });
         reap(child);
         return static_cast<int>(agent.process_count());
+      },
+      Following::kBusy);
+  EXPECT_EQ(code, 0);
+}
+
+/// A child that only waits above one that computes, whose pid it writes to `told`.
+pid_t start_above_busy(int told) {
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a scene may go wrong
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(600);  // the same: it outlives its parent
+    for (volatile int i = 0;;) i = i + 1;
+  }
+  if (::write(told, &child, sizeof(child)) != sizeof(child)) ::_exit(1);
+  ::pause();
+  ::_exit(0);
+}
+
+int follow_what_a_silent_program_has_started(Agent& agent) {
+  int told[2];
+  if (::pipe(told) != 0) return 97;
+  const pid_t above = start_above_busy(told[1]);
+  pid_t child = 0;
+  if (::read(told[0], &child, sizeof(child)) != sizeof(child)) return 98;
+  auto registration = message_of<Register>(MessageType::kRegister);
+  registration.pid = above;
+  registration.rank = 3;
+  registration.world_size = 5;
+  const UniqueFd connection = agent.connect();
+  send_struct(connection.get(), registration);
+  const auto is_there = [&] { return agent.process_count() == 1; };
+  for (int i = 0; i < 10 && !is_there(); ++i) agent.serve_until(is_there);
+  ProcessCell& cell = agent.process(0);
+  const bool is_child = is_there() && cell.pid == child && cell.rank == 3 && cell.world_size == 5 &&
+                        cell.is_followed == static_cast<uint32_t>(Followed::kBelow);
+  const bool is_open = !agent.is_over();
+  reap(above);  // what it has started goes on, and holds nothing up
+  const bool is_left = agent.serve_until([&] { return agent.is_done(0); });
+  const bool runs_on = ::kill(child, 0) == 0;
+  ::kill(child, SIGKILL);
+  if (!is_child) return 1;
+  if (!is_open) return 2;
+  if (!is_left || !runs_on) return 3;
+  if (cell.exit_code != -1 || cell.exit_signal != 0 || cell.is_cut_off != 0) return 4;
+  return agent.serve_until([&] { return agent.is_over(); }) ? 0 : 5;
+}
+
+TEST(ServerFollowed, takes_what_a_program_has_started_for_a_process_when_that_computes) {
+  EXPECT_EQ(on_old_kernel(follow_what_a_silent_program_has_started, Following::kBusy), 0);
+  EXPECT_EQ(on_old_kernel(follow_what_a_silent_program_has_started, Following::kNobody), 1);
+}
+
+TEST(ServerFollowed, says_of_a_program_on_the_list_that_it_is_left_alone) {
+  const int code = on_old_kernel(
+      [](Agent& agent) {
+        int word[2];
+        if (::pipe(word) != 0) return 97;
+        const pid_t child = start_busy(agent, word[0]);
+        const std::string own = std::filesystem::read_symlink("/proc/self/exe");
+        agent.leave_alone(own);
+        const UniqueFd parent = agent.connect();
+        wait_for(parent.get(), child);
+        const auto is_said = [&] { return !agent.notes().empty(); };
+        for (int i = 0; i < 10 && !is_said(); ++i) agent.serve_until(is_said);
+        reap(child);
+        if (!is_said() || agent.process_count() != 0) return 1;
+        return agent.notes()[0] == std::pair(RecordingNote::kLeftAlone, own) ? 0 : 2;
       },
       Following::kBusy);
   EXPECT_EQ(code, 0);

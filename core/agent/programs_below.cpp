@@ -1,0 +1,38 @@
+#include "core/agent/programs_below.h"
+
+#include <utility>
+
+#include "core/agent/busy_programs.h"
+#include "core/agent/proc.h"
+
+namespace aon::agent {
+
+std::vector<BusyBelow> find_busy_below(const BelowQuestion& question) {
+  std::vector<BusyBelow> found;
+  std::vector<BelowQuestion::Root> way = question.roots;
+  std::set<pid_t> seen;
+  for (const BelowQuestion::Root& root : question.roots) seen.insert(root.pid);
+  for (size_t i = 0; i < way.size() && i < kMostLookedThrough; ++i) {
+    const BelowQuestion::Root at = way[i];
+    for (const pid_t child : proc::children_of(at.pid)) {
+      if (question.recorded.count(child) != 0 || !seen.insert(child).second) continue;
+      way.push_back({child, at.number});
+      const bool is_busy =
+          question.known.count(child) == 0 && proc::cpu_time_ns(child) >= kBusyCpuNs;
+      if (is_busy) found.push_back({child, proc::start_time_ticks(child), at.number});
+    }
+  }
+  return found;
+}
+
+bool ProgramsBelow::is_due(uint64_t now_ns) {
+  if (now_ns - last_look_ns_ < kBelowLookNs) return false;
+  last_look_ns_ = now_ns;
+  return !look_.is_asked();
+}
+
+void ProgramsBelow::ask(BelowQuestion question) {
+  look_.ask([question = std::move(question)] { return find_busy_below(question); });
+}
+
+}  // namespace aon::agent

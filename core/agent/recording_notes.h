@@ -1,0 +1,42 @@
+/// What the node's provider "recording" says: several causes have one line of the ledger, and each
+/// names its programs once.
+/// Owner and thread: housekeeping.   Cost: a definition where something is new.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/agent/inbox.h"
+
+namespace aon::agent {
+
+enum class RecordingNote : uint32_t {
+  kLeftAlone,     ///< a program that `aon avoid` lists
+  kNotLookedAt,   ///< computes, and the look at it hangs (followable_looks.h)
+  kTooManyBelow,  ///< there are kMostBelow already (programs_below.h); of no program
+  kKilledEarly,   ///< has connected, and was killed before it had an answer
+  kToldToEnd,     ///< SIGTERM, while programs ran; of no program
+};
+
+class RecordingNotes {
+ public:
+  explicit RecordingNotes(Inbox* inbox) : inbox_(inbox) {}
+
+  /// `program`: with what tells it from others of its kind.
+  void add(RecordingNote note, const std::string& program);
+
+ private:
+  static constexpr size_t kMostNamed = 8;  ///< of a kind
+
+  struct Programs {
+    std::vector<std::string> names;
+    uint64_t unnamed_count = 0;
+  };
+  Inbox* inbox_;
+  std::map<RecordingNote, Programs> notes_;
+};
+
+}  // namespace aon::agent

@@ -1,0 +1,62 @@
+#include "core/agent/loaded_mpi.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "core/base/unique_fd.h"
+
+namespace aon::agent {
+namespace {
+
+constexpr char kWithout[] =
+    "55d0c8e00000-55d0c8e02000 r-xp 00000000 fe:00 17 /opt/libmpi.so/bin/app\n"
+    "7f2c10000000-7f2c10020000 rw-p 00000000 00:00 0 \n"
+    "7f2c20000000-7f2c20020000 r-xp 00000000 fe:00 18 /usr/lib/libmpifit.so.2\n";
+
+TEST(LoadedMpi, is_found_by_the_name_of_its_file) {
+  EXPECT_EQ(mpi_library_in(""), "");
+  EXPECT_EQ(mpi_library_in(kWithout), "");
+  const std::string line = "7f2c30000000-7f2c30020000 r--p 00000000 fe:00 19 /usr/lib/";
+  EXPECT_EQ(mpi_library_in(kWithout + line + "libmpi.so.40.30.4\n"), "libmpi.so.40.30.4");
+  EXPECT_EQ(mpi_library_in(kWithout + line + "libmpich.so.12"), "libmpich.so.12");
+  EXPECT_EQ(mpi_library_in(line + "libmpi_abi.so.0 (deleted)\n" + kWithout), "libmpi_abi.so.0");
+}
+
+TEST(LoadedMpi, is_none_of_a_process_without_one_and_of_nobody) {
+  EXPECT_EQ(mpi_library_of(::getpid()), "");
+  EXPECT_EQ(mpi_library_of(0), "");
+}
+
+/// Of this one, which maps a file of such a name.
+TEST(LoadedMpi, of_a_process_is_told_once_it_has_computed) {
+  const std::string path =
+      std::filesystem::temp_directory_path() / ("libmpi.so." + std::to_string(::getpid()));
+  const UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  ASSERT_EQ(::ftruncate(file.get(), 4096), 0);
+  void* page = ::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file.get(), 0);
+  ASSERT_NE(page, MAP_FAILED);
+  constexpr uint64_t kSecondNs = 1'000'000'000;
+  MpiLibraries libraries;
+  libraries.want(3, ::getpid(), kSecondNs - 1);
+  libraries.look();
+  EXPECT_EQ(libraries.of(3), "");
+  libraries.want(3, ::getpid(), kSecondNs);
+  for (int i = 0; i < 1000 && libraries.of(3).empty(); ++i) {
+    libraries.look();
+    ::usleep(10'000);
+  }
+  EXPECT_EQ(libraries.of(3), std::filesystem::path(path).filename());
+  EXPECT_EQ(libraries.of(4), "");
+  libraries.forget(3);
+  EXPECT_EQ(libraries.of(3), "");
+  ::munmap(page, 4096);
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace aon::agent
