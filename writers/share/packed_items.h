@@ -74,7 +74,7 @@ class ItemPacker {
         from += length;
         words[i] += unzigzag(length == 8 ? value : value & ((uint64_t{1} << 8 * length) - 1));
       }
-      std::memcpy(&item, words.data(), sizeof(Item));
+      std::memcpy(static_cast<void*>(&item), words.data(), sizeof(Item));
     }
     return from == end;
   }
