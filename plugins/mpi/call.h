@@ -16,6 +16,14 @@
 
 namespace aon::mpi {
 
+/// Whether this call is recorded as it is, which most are that are no polls: asked first, and apart
+/// from plan_call(), whose other answers take registers that this one would save.
+[[gnu::always_inline]] inline bool is_in_full(const Site& site) {
+  const Writer* w = writer();
+  return AON_LIKELY(w->modes != nullptr) &&
+         w->modes[site.id].load(std::memory_order_relaxed) == kModeFull;
+}
+
 /// Weight of this call: 0 it is only forwarded, else it is recorded and stands for that many calls.
 /// For wrappers that do more than forward in every mode.
 [[gnu::always_inline]] inline uint32_t enter(const Site& site, Writer*& w) {

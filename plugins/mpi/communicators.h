@@ -59,7 +59,7 @@ struct Communicator {
 };
 constexpr uint32_t kUnknownDegree = 0xffffffffu;
 
-extern Communicator world;
+[[gnu::visibility("hidden")]] extern Communicator world;
 extern Communicator self;
 
 /// The communicator of `handle`; an entry with id 0 where nothing is known of it (yet).

@@ -74,10 +74,9 @@ void complete_io(Writer* w, uint64_t now, const Request& request, uint64_t moved
                     pack_pair(request.tag & 0xff, request.tag >> 8), request.number);
 }
 
-/// The record of one request that has been taken out of the table. Part of its two callers: a frame
-/// of its own costs more than what it does.
-[[gnu::always_inline]] inline void put_completed(Writer* w, uint64_t now, const Request& request,
-                                                 const Status* status, int result) {
+/// The record of one request that has been taken out of the table.
+void put_completed(Writer* w, uint64_t now, const Request& request, const Status* status,
+                   int result) {
   if (w == nullptr) return;  // paused
   uint16_t flags = failed(result);
   switch (request.kind) {
@@ -114,9 +113,9 @@ void complete_io(Writer* w, uint64_t now, const Request& request, uint64_t moved
 
 /// A call that failed and left the handle as it was has refused its arguments and waited for
 /// nothing; only persistent requests keep their handle when they are complete.
-bool is_refused(const Request& request, Handles requests, int index, int result) {
+bool is_refused(const Request& request, Handle handle, Handles requests, int index, int result) {
   return AON_UNLIKELY(result != kSuccess) && !request.is_persistent &&
-         requests.has_kept(index, request.handle);
+         requests.has_kept(index, handle);
 }
 
 }  // namespace
@@ -136,14 +135,14 @@ SpinLock g_blocks_lock;
 void* g_blocks AON_GUARDED_BY(g_blocks_lock);  // list of WaitMany::Block
 }  // namespace
 
-void WaitOne::complete(Writer* w, uint64_t now, int result) const noexcept {
-  if (handle_ == abi.request_null) return;
-  Request request;
-  if (!take_request(w, handle_, newest_, &request)) return;
-  if (is_refused(request, request_, 0, result)) {
-    put_request(w, request);
+void complete_claimed(Writer* w, uint64_t now, const Request& claimed, Handle handle,
+                      Handles requests, int index, const Status* status, int result) noexcept {
+  if (is_refused(claimed, handle, requests, index, result)) {
+    Request again = claimed;
+    again.handle = handle;
+    put_request(w, again);
   } else {
-    put_completed(w, now, request, status_, result);
+    put_completed(w, now, claimed, status, result);
   }
 }
 
@@ -191,14 +190,9 @@ bool WaitMany::is_active() const noexcept {
 
 void WaitMany::complete_one(Writer* w, uint64_t now, int index, int status_index,
                             int result) const noexcept {
-  if (index < 0 || index >= count_ || handles_[index] == abi.request_null) return;
-  Request request;
-  if (!take_request(w, handles_[index], newest_, &request)) return;
-  if (is_refused(request, requests_, index, result)) {
-    put_request(w, request);
-  } else {
-    put_completed(w, now, request, status_at(statuses_, status_index), result);
-  }
+  if (index < 0 || index >= count_) return;
+  complete_request(w, now, handles_[index], newest_, requests_, index,
+                   status_at(statuses_, status_index), result);
 }
 
 void WaitMany::complete_any(Writer* w, uint64_t now, int index, int result) const noexcept {

@@ -31,7 +31,8 @@ _LOOK = """\
 # Of one request, which is what programs poll most, less has to be kept.
 _LOOK_ONE = _LOOK.replace("{prepare}", """\
   if ({count} != 1) return look_many_{name}({all_of_look});
-  WaitOne waiting({requests}, {status});
+  OwnStatus own;
+  WaitOne waiting({requests}, {status}, &own);
 """).replace("{real_arguments}", "{with_waiting_status}").replace(
     "{then}", " if (value_or({index}, -1) == 0) waiting.complete(w, now, result); "
 )
@@ -68,7 +69,7 @@ _PASS_OTHERS = {
 """,
 }
 
-_ONE = "  WaitOne waiting({request}, {status});\n"
+_ONE = "  OwnStatus own;\n  WaitOne waiting({request}, {status}, &own);\n"
 _ANY = "  WaitMany waiting({count}, {requests}, 1, {status});\n"
 _STATUS = """\
   OwnStatus own;

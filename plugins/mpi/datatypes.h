@@ -17,7 +17,7 @@ struct DatatypeSlot {
   Handle datatype;  ///< 0: free
   uint64_t byte_count;
 };
-extern DatatypeSlot datatypes[kDatatypeSlots];
+[[gnu::visibility("hidden")]] extern DatatypeSlot datatypes[kDatatypeSlots];
 
 /// Handles are aligned addresses or numbered constants; both spread well under this factor.
 inline uint32_t datatype_slot(Handle datatype) {

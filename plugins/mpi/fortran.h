@@ -40,10 +40,11 @@ enum class Family : uint32_t { kPlain, kF08, kVariant, kOwnPlain, kLarge };
 constexpr uint32_t kFamilies = 5;
 
 /// The real functions by family and site; null until their first call.
-extern std::atomic<void*> fortran_functions[kFamilies][kFunctionCount];
+[[gnu::visibility("hidden")]] extern std::atomic<void*> fortran_functions[kFamilies]
+                                                                         [kFunctionCount];
 
 /// True once it is known that calls of the family must be recorded here, not by the C wrappers.
-extern std::atomic<bool> fortran_is_recorded[kFamilies];
+[[gnu::visibility("hidden")]] extern std::atomic<bool> fortran_is_recorded[kFamilies];
 
 /// Looks the real function up; one that does nothing when there is none.
 void* resolve_fortran(Family family, uint32_t site) noexcept;
@@ -81,11 +82,14 @@ inline void* real_fortran(Family family, uint32_t site) {
 }
 
 constexpr int32_t kFortranTypes = 128;
-extern int64_t fortran_world;  ///< MPI_COMM_WORLD as an INTEGER; no INTEGER before it is known
-extern Handle fortran_types[kFortranTypes];  ///< basic types of a library that numbers them from 0
+/// MPI_COMM_WORLD as an INTEGER; no INTEGER before it is known
+[[gnu::visibility("hidden")]] extern int64_t fortran_world;
+/// Basic types of a library that numbers them from 0.
+[[gnu::visibility("hidden")]] extern Handle fortran_types[kFortranTypes];
 constexpr uint32_t kFortranRequests = 8;
-extern Handle fortran_requests[kFortranRequests];  ///< MPI_REQUEST_NULL and the shared ones, alike
-extern bool fortran_requests_are_known;            ///< all that are always there stand in the table
+/// MPI_REQUEST_NULL and the shared ones, alike; all that are always there stand in the table.
+[[gnu::visibility("hidden")]] extern Handle fortran_requests[kFortranRequests];
+[[gnu::visibility("hidden")]] extern bool fortran_requests_are_known;
 
 Handle communicator_from_fortran(const void* fortran_handle) noexcept;
 Handle datatype_from_fortran(const void* fortran_handle) noexcept;
@@ -135,9 +139,10 @@ inline Handle begun_request_from_fortran(const void* fortran_handle) noexcept {
 /// A null pointer, as of an array that is not allocated, is none of them.
 [[gnu::always_inline]] inline bool is_one_of(const void* const (&addresses)[kSpellings],
                                              const void* word) {
-  bool is = false;
-  for (const void* address : addresses) is |= address == word;
-  return is && word != nullptr;
+  static_assert(kSpellings == 4);
+  const bool is_one = addresses[0] == word || addresses[1] == word || addresses[2] == word ||
+                      addresses[3] == word;  // a loop would stay one
+  return AON_UNLIKELY(is_one) && word != nullptr;
 }
 
 /// A buffer as C has it: only MPI_IN_PLACE is another address.
@@ -199,6 +204,12 @@ int call_words(void* function, const Word* words, uint32_t count);
 
 constexpr uint32_t kNoWord = 0xffffffffu;
 
+/// Memory for an array of statuses, unless it is C's way to ignore it.
+struct Statuses {
+  bool are_ignored() const { return first == abi.status_ignore || first == abi.statuses_ignore; }
+  Status* first;
+};
+
 /// The real function with the arguments of this call; `kStatus` is the status or the statuses.
 /// Returns what it puts into ierror.
 template <uint32_t kCount, uint32_t kError, uint32_t kStatus = kNoWord>
@@ -209,11 +220,13 @@ class FortranCall {
   [[gnu::always_inline]] int operator()() const {
     return call<kNoWord>(nullptr, std::make_index_sequence<kCount>());
   }
-  /// With other memory for the status, unless that is C's way to ignore it.
+  /// With other memory for the status, or the statuses.
   [[gnu::always_inline]] int operator()(Status* told) const {
-    const bool is_ignored = told == abi.status_ignore || told == abi.statuses_ignore;
-    Word status = is_ignored ? words_[kStatus] : told;
-    return call<kStatus>(status, std::make_index_sequence<kCount>());
+    return call<kStatus>(told, std::make_index_sequence<kCount>());
+  }
+  [[gnu::always_inline]] int operator()(Statuses told) const {
+    Word statuses = told.are_ignored() ? words_[kStatus] : told.first;
+    return call<kStatus>(statuses, std::make_index_sequence<kCount>());
   }
 
  private:
@@ -297,19 +310,22 @@ template <Family kFamily>
   return plan_call(site, kUntimed);
 }
 
-template <Family kFamily, FortranBody kRecord, class... Words>
+/// `kIsPoll`: most calls are not timed.
+template <Family kFamily, FortranBody kRecord, bool kIsPoll, class... Words>
 [[gnu::always_inline]] inline int enter_fortran(const Site& site, const FortranBodies& bodies,
                                                 Words... arguments) {
   void* function = known_fortran(kFamily, site.id);
+  const bool is_ready = function != nullptr && is_recorded(kFamily);
+  if (!kIsPoll && AON_LIKELY(is_ready && is_in_full(site))) {
+    const Word words[] = {arguments...};  // of its own: nobody else sees it, it is no memory
+    return kRecord(words, function, 1);
+  }
   const uint32_t plan = plan_fortran<kFamily>(site, function);
   if (plan == kForward && !(bodies.pass != nullptr && is_passing_requests())) {
     return reinterpret_cast<int (*)(Words...)>(function)(arguments...);
   }
-  if (AON_LIKELY(plan == 1)) {
-    const Word words[] = {arguments...};  // of its own: nobody else sees it, it is no memory
-    return kRecord(words, function, 1);
-  }
   const Word words[] = {arguments...};
+  if (kIsPoll && plan == 1) return kRecord(words, function, 1);
   if (plan == kUntimed && bodies.look != nullptr) return bodies.look(words, function, 0);
   return start_fortran(site, kFamily, words, sizeof...(Words), bodies, plan);
 }

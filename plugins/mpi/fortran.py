@@ -89,7 +89,7 @@ class FortranParts(templates.Parts):
         self["all_of_look"] = "words, function, 0"
         self["with_status"] = "told"
         self["with_waiting_status"] = "waiting.status()"
-        self["with_waiting_statuses"] = "waiting.statuses()"
+        self["with_waiting_statuses"] = "Statuses{waiting.statuses()}"
         self["first_index"] = "fortran_first_index"
 
 
@@ -235,7 +235,8 @@ def _entry(function, family, entry):
         look = f"look_{name}" if function.kind in templates.FINDS else "nullptr"
         passed = f"pass_{name}" if function.kind in templates.PASSED else "nullptr"
         bodies = f"constexpr FortranBodies kBodies{{record_{name}, {look}, {passed}}};"
-        call = f"enter_fortran<Family::{family}, record_{name}>({site}, kBodies"
+        is_poll = "true" if function.kind in templates.POLLS else "false"
+        call = f"enter_fortran<Family::{family}, record_{name}, {is_poll}>({site}, kBodies"
         return (
             f"AON_EXPORT int {entry}({parameters}) {{\n  static {bodies}\n"
             f"  return {call}, {all_words});\n}}"

@@ -108,7 +108,9 @@ struct Abi {
   FortranAbi fortran;
 };
 
-extern Abi abi;
+/// Hidden where it is declared, as all that hot paths look at: then its address is known without a
+/// look or a register.
+[[gnu::visibility("hidden")]] extern Abi abi;
 
 /// Finds an object or function of the loaded MPI library (library.h: find_symbol).
 using FindSymbol = void* (*)(const char* name);

@@ -17,7 +17,7 @@
 namespace aon::mpi {
 
 /// Address of each real function by its number (generated/sites.h); null until its first call.
-extern std::atomic<void*> functions[kFunctionCount];
+[[gnu::visibility("hidden")]] extern std::atomic<void*> functions[kFunctionCount];
 
 /// Looks a function up. When the library has none, the address of a function that
 /// returns MPI_ERR_OTHER.

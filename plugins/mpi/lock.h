@@ -13,7 +13,8 @@
 
 namespace aon::mpi {
 
-extern std::atomic<bool> has_concurrent_threads;  ///< never false again
+/// Never false again.
+[[gnu::visibility("hidden")]] extern std::atomic<bool> has_concurrent_threads;
 
 [[gnu::always_inline]] inline bool threads_are_concurrent() {
   return has_concurrent_threads.load(std::memory_order_relaxed);

@@ -89,7 +89,7 @@ Envelope settled_incoming(int source, int tag, Handle comm) noexcept;
   const uint64_t number = next_request_number();
   finish_message(call, static_cast<uint16_t>(direction | kNonblocking), e.communicator->id, e.bytes,
                  e.peer_tag(), number);
-  put_started(call.w, load_handle(request), number, e.communicator, e.bytes, e.peer_tag(), kind);
+  put_started(load_handle(request), number, e.communicator, e.bytes, e.peer_tag(), kind);
 }
 
 /// MPI_Isendrecv: two messages, one within the other, with one request.

@@ -32,7 +32,6 @@ class Allowance {
     taken_.fetch_sub(count, std::memory_order_relaxed);
     return false;
   }
-  void give_back(uint64_t count) { taken_.fetch_sub(count, std::memory_order_relaxed); }
 
  private:
   std::atomic<uint64_t> taken_{0};
@@ -58,9 +57,19 @@ class Table {
     }
   }
 
-  /// Where the request `handle` is to be written. Null: it does not fit.
+  /// Where the new request `handle` is to be written. Null: that takes more than a look, or it does
+  /// not fit.
+  [[gnu::always_inline]] Request* place_at_once(Handle handle) AON_REQUIRES(lock) {
+    if (AON_UNLIKELY(is_full() || handle == 0)) return nullptr;
+    Request& entry = slot_of(handle);
+    if (AON_UNLIKELY(entry.handle != 0)) return nullptr;
+    count_in(handle, 1);
+    return &entry;
+  }
+
+  /// The same, at any cost. Null: it does not fit.
   Request* place(Handle handle) AON_REQUIRES(lock) {
-    if (AON_UNLIKELY((count_ + 1) * 2 > capacity()) && !grow()) return nullptr;
+    if (AON_UNLIKELY(is_full()) && !grow()) return nullptr;
     Request& entry = slot_of(handle);
     if (AON_LIKELY(entry.handle == 0)) {
       count_in(handle, 1);
@@ -83,16 +92,22 @@ class Table {
 
   void remove(Request* entry) AON_REQUIRES(lock) {
     count_in(entry->handle, ~uint64_t{0});
-    uint64_t hole = static_cast<uint64_t>(entry - entries_);
-    for (uint64_t at = hole + 1;; ++at) {
-      const Request& next = entries_[at & mask_];
-      if (next.handle == 0) break;
-      const uint64_t distance_from_home = (at - hash_handle(next.handle)) & mask_;
-      if (distance_from_home < ((at - hole) & mask_)) continue;
-      entries_[hole & mask_] = next;
-      hole = at;
+    if (AON_UNLIKELY(entry_behind(entry).handle != 0)) return close_hole(entry);
+    entry->handle = 0;
+  }
+
+  /// The same. Returns where the request stands still, all but its handle: followers may take its
+  /// place, then in `room`.
+  [[gnu::always_inline]] const Request* remove(Request* entry, RequestRoom* room)
+      AON_REQUIRES(lock) {
+    count_in(entry->handle, ~uint64_t{0});
+    if (AON_LIKELY(entry_behind(entry).handle == 0)) {
+      entry->handle = 0;
+      return entry;
     }
-    entries_[hole & mask_].handle = 0;
+    *room->get() = *entry;
+    close_hole(entry);
+    return room->get();
   }
 
   /// To an empty one.
@@ -103,7 +118,8 @@ class Table {
     other->fortran_count_ = std::exchange(fortran_count_, 0);
   }
 
-  /// Takes all entries out, each of which goes to `put`.
+  /// Takes all entries out, each of which goes to `put`. Their memory stays mapped, and counted: a
+  /// call that has just found that it needs no lock may be looking at it.
   template <class Put>
   void empty(const Put& put) AON_REQUIRES(lock) {
     Request* old = entries_;
@@ -111,11 +127,9 @@ class Table {
     if (old == nullptr) return;
     entries_ = nullptr;
     mask_ = count_ = fortran_count_ = 0;
-    table_entries.give_back(old_capacity);
     for (uint64_t i = 0; i < old_capacity; ++i) {
       if (old[i].handle != 0) put(old[i]);
     }
-    munmap(old, old_capacity * sizeof(Request));
   }
 
   template <class Visit>
@@ -144,6 +158,26 @@ class Table {
     }
   }
   uint64_t capacity() const AON_REQUIRES(lock) { return entries_ != nullptr ? mask_ + 1 : 0; }
+  /// Half full is full: probes stay short.
+  bool is_full() const AON_REQUIRES(lock) { return (count_ + 1) * 2 > capacity(); }
+
+  const Request& entry_behind(const Request* entry) const AON_REQUIRES(lock) {
+    return entries_[static_cast<uint64_t>(entry - entries_ + 1) & mask_];
+  }
+
+  /// Followers of the entry that is taken out move up.
+  [[gnu::noinline]] void close_hole(const Request* entry) AON_REQUIRES(lock) {
+    uint64_t hole = static_cast<uint64_t>(entry - entries_);
+    for (uint64_t at = hole + 1;; ++at) {
+      const Request& next = entries_[at & mask_];
+      if (next.handle == 0) break;
+      const uint64_t distance_from_home = (at - hash_handle(next.handle)) & mask_;
+      if (distance_from_home < ((at - hole) & mask_)) continue;
+      entries_[hole & mask_] = next;
+      hole = at;
+    }
+    entries_[hole & mask_].handle = 0;
+  }
 
   Request& slot_of(Handle handle) AON_REQUIRES(lock) {
     uint64_t at = hash_handle(handle);
@@ -151,7 +185,7 @@ class Table {
     return entries_[at & mask_];
   }
 
-  /// Half full is full: probes stay short. False: it may not grow, or there is no memory.
+  /// False: it may not grow, or there is no memory.
   [[gnu::noinline]] bool grow() AON_REQUIRES(lock) {
     Request* old = entries_;
     const uint64_t old_capacity = capacity();
@@ -179,20 +213,21 @@ class Table {
 /// several such handles, one per kind of request.
 class Stack {
  public:
-  /// Where the next request is to be written. Null: it does not fit.
+  /// Where the next request is to be written. Null: the stack has to grow.
+  [[gnu::always_inline]] Request* place_at_once() AON_REQUIRES(lock) {
+    return AON_LIKELY(count_ != capacity_) ? &entries_[count_++] : nullptr;
+  }
+  /// The same, at any cost. Null: it does not fit.
   Request* place() AON_REQUIRES(lock) {
     if (AON_UNLIKELY(count_ == capacity_) && !grow()) return nullptr;
     return &entries_[count_++];
   }
-  /// Takes the newest of `handle`.
-  bool take(Handle handle, Request* out) AON_REQUIRES(lock) {
-    uint64_t at = count_;
-    while (at != 0 && entries_[at - 1].handle != handle) --at;
-    if (at == 0) return false;
-    *out = entries_[at - 1];
-    --count_;
-    if (at <= count_) memmove(&entries_[at - 1], &entries_[at], (count_ - at + 1) * sizeof *out);
-    return true;
+  /// Takes the newest of `handle`. Returns where it stands still: in its place, or in `room` when
+  /// others lay on it. Null: there is none.
+  [[gnu::always_inline]] const Request* take(Handle handle, RequestRoom* room) AON_REQUIRES(lock) {
+    if (AON_UNLIKELY(count_ == 0)) return nullptr;
+    if (AON_UNLIKELY(entries_[count_ - 1].handle != handle)) return take_buried(handle, room);
+    return &entries_[--count_];
   }
   template <class Visit>
   void visit(const Visit& visit) AON_REQUIRES(lock) {
@@ -202,6 +237,17 @@ class Stack {
   SpinLock lock;
 
  private:
+  [[gnu::noinline]] const Request* take_buried(Handle handle, RequestRoom* room)
+      AON_REQUIRES(lock) {
+    uint64_t at = count_;
+    while (at != 0 && entries_[at - 1].handle != handle) --at;
+    if (at == 0) return nullptr;
+    *room->get() = entries_[at - 1];
+    --count_;
+    memmove(&entries_[at - 1], &entries_[at], (count_ - at + 1) * sizeof(Request));
+    return room->get();
+  }
+
   [[gnu::noinline]] bool grow() AON_REQUIRES(lock) {
     const uint64_t new_capacity = capacity_ != 0 ? capacity_ * 2 : kFirstCapacity;
     Request* fresh = map_requests(&stack_entries, capacity_, new_capacity);

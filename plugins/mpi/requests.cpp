@@ -8,6 +8,7 @@ namespace aon::mpi {
 
 std::atomic<bool> requests_outlive_pause{false};
 std::atomic<bool> recording_is_paused{false};
+std::atomic<uint64_t> last_number{1};  // the first request has 2: 1 is older than all
 
 namespace {
 
@@ -20,7 +21,6 @@ bool is_hidden(const Writer* w, Handle handle) { return w == nullptr && is_share
 
 Table g_tables[kStripes];
 Stack g_stacks[kStripes];
-std::atomic<uint64_t> g_last_number{1};  // the first request has 2: 1 is older than all
 
 Table& table_of(Handle handle) {
   return g_tables[AON_UNLIKELY(threads_are_concurrent()) ? hash_handle(handle) >> 58 : 0];
@@ -67,21 +67,29 @@ void count_unfollowed() {
   if (before == 0) requests_overflow();
 }
 
+/// Copied under the lock to where no other thread writes.
+const Request* in_room(const Request* taken, RequestRoom* room) {
+  if (taken == nullptr || taken == room->get()) return taken;
+  *room->get() = *taken;
+  return room->get();
+}
+
 /// The newest request of this thread, else one that another thread has started.
-[[gnu::noinline]] bool take_shared_locked(const Writer* w, Handle handle, Request* out) {
+[[gnu::noinline]] const Request* take_shared_locked(const Writer* w, Handle handle,
+                                                    RequestRoom* room) {
   const uint32_t own = stripe_of(w);
   for (uint32_t i = 0; i < kStripes; ++i) {
     Stack& stack = g_stacks[(own + i) % kStripes];
     Guard guard(&stack.lock);
-    if (stack.take(handle, out)) return true;
+    if (const Request* taken = in_room(stack.take(handle, room), room)) return taken;
   }
-  return false;
+  return nullptr;
 }
 
-[[gnu::always_inline]] inline bool take_shared(const Writer* w, Handle handle,
-                                               Request* out) AON_NO_THREAD_SAFETY_ANALYSIS {
-  if (AON_UNLIKELY(threads_are_concurrent())) return take_shared_locked(w, handle, out);
-  return g_stacks[0].take(handle, out);
+[[gnu::always_inline]] inline const Request* take_shared(
+    const Writer* w, Handle handle, RequestRoom* room) AON_NO_THREAD_SAFETY_ANALYSIS {
+  if (AON_UNLIKELY(threads_are_concurrent())) return take_shared_locked(w, handle, room);
+  return g_stacks[0].take(handle, room);
 }
 
 /// The handle that two requests of `start` have at once; 0: each has its own.
@@ -98,16 +106,6 @@ Handle shared_handle_of(const Start& start) {
 }
 
 }  // namespace
-
-uint64_t next_request_numbers(uint64_t count) noexcept {
-  if (AON_UNLIKELY(threads_are_concurrent()))
-    return g_last_number.fetch_add(count, std::memory_order_relaxed) + 1;
-  const uint64_t last = g_last_number.load(std::memory_order_relaxed);
-  g_last_number.store(last + count, std::memory_order_relaxed);
-  return last + 1;
-}
-
-uint64_t last_request_number() noexcept { return g_last_number.load(std::memory_order_relaxed); }
 
 void learn_shared_requests(Handle communicator) noexcept {
   // MPICH from 5 on, with the ABI of MPI 5: handles are addresses, and the requests that are
@@ -138,13 +136,49 @@ void put_request(const Writer* w, const Request& request) noexcept {
   if (AON_UNLIKELY(!fits)) count_unfollowed();
 }
 
-void put_started(const Writer* w, Handle handle, uint64_t number, Communicator* communicator,
-                 uint64_t bytes, uint64_t peer_tag, RequestKind kind) noexcept {
-  const bool fits = put(w, handle, [=](Request* place) {
-    *place = {handle, number, bytes, communicator, pair_low(peer_tag), pair_high(peer_tag),
-              {0},    kind,   false};
+namespace {
+
+/// A send or receive that has begun.
+[[gnu::always_inline]] inline Request started(Handle handle, uint64_t number,
+                                              Communicator* communicator, uint64_t bytes,
+                                              uint64_t peer_tag, RequestKind kind) {
+  return {handle, number, bytes, communicator, pair_low(peer_tag), pair_high(peer_tag),
+          {0},    kind,   false};
+}
+
+/// put_started() where no place was found at once. It and the next one are reached by jumps: none
+/// saves registers for another.
+[[gnu::noinline]] void put_started_slow(Handle handle, uint64_t number, Communicator* communicator,
+                                        uint64_t bytes, uint64_t peer_tag, RequestKind kind) {
+  const bool fits = put(writer(), handle, [=](Request* place) {
+    *place = started(handle, number, communicator, bytes, peer_tag, kind);
   });
   if (AON_UNLIKELY(!fits)) count_unfollowed();
+}
+[[gnu::noinline]] void put_started_in_table(Handle handle, uint64_t number,
+                                            Communicator* communicator, uint64_t bytes,
+                                            uint64_t peer_tag,
+                                            RequestKind kind) AON_NO_THREAD_SAFETY_ANALYSIS {
+  Request* place = g_tables[0].place_at_once(handle);
+  if (AON_UNLIKELY(place == nullptr)) {
+    return put_started_slow(handle, number, communicator, bytes, peer_tag, kind);
+  }
+  *place = started(handle, number, communicator, bytes, peer_tag, kind);
+}
+
+}  // namespace
+
+void put_started(Handle handle, uint64_t number, Communicator* communicator, uint64_t bytes,
+                 uint64_t peer_tag, RequestKind kind) noexcept AON_NO_THREAD_SAFETY_ANALYSIS {
+  const bool is_locked = AON_UNLIKELY(threads_are_concurrent());
+  if (!is_locked && !is_shared_request(handle)) {
+    return put_started_in_table(handle, number, communicator, bytes, peer_tag, kind);
+  }
+  Request* place = is_locked ? nullptr : g_stacks[0].place_at_once();
+  if (AON_UNLIKELY(place == nullptr)) {
+    return put_started_slow(handle, number, communicator, bytes, peer_tag, kind);
+  }
+  *place = started(handle, number, communicator, bytes, peer_tag, kind);
 }
 
 void reckon_with_threads() noexcept {
@@ -222,42 +256,55 @@ void request_crosses(int32_t number, Handle given) noexcept {
 
 namespace {
 
-/// See take_request().
-[[gnu::always_inline]] inline bool take_from(Table* table, Handle handle, uint64_t newest,
-                                             Request* out) AON_REQUIRES(table->lock) {
-  Request* entry = table->find(handle);
-  const bool is_live = entry != nullptr && entry->number != 0;
-  if (newest != 0 && (!is_live || entry->number > newest)) {
-    Request* displaced = table->find_displaced(handle, newest);
-    if (displaced == nullptr) return false;
-    *out = *displaced;
-    displaced->number = 0;
-    return true;
-  }
-  if (!is_live) return false;
-  *out = *entry;
-  if (entry->is_persistent) {
-    entry->number = 0;
-  } else {
-    table->remove(entry);
-  }
-  return true;
+/// `entry` goes on, but not as it is.
+const Request* end_in_room(Request* entry, RequestRoom* room) {
+  *room->get() = *entry;
+  entry->number = 0;
+  return room->get();
 }
 
-[[gnu::noinline]] bool take_locked(Handle handle, uint64_t newest, Request* out) {
+/// See claim_request().
+[[gnu::always_inline]] inline const Request* take_from(Table* table, Handle handle, uint64_t newest,
+                                                       RequestRoom* room)
+    AON_REQUIRES(table->lock) {
+  Request* entry = table->find(handle);
+  const bool is_live = entry != nullptr && entry->number != 0;
+  if (AON_UNLIKELY(newest != 0) && (!is_live || entry->number > newest)) {
+    Request* displaced = table->find_displaced(handle, newest);
+    return displaced != nullptr ? end_in_room(displaced, room) : nullptr;
+  }
+  if (AON_UNLIKELY(!is_live)) return nullptr;
+  if (AON_UNLIKELY(entry->is_persistent)) return end_in_room(entry, room);
+  return table->remove(entry, room);
+}
+
+[[gnu::noinline]] const Request* take_locked(Handle handle, uint64_t newest, RequestRoom* room) {
   Table& table = table_of(handle);
   Guard guard(&table.lock);
-  return take_from(&table, handle, newest, out);
+  return in_room(take_from(&table, handle, newest, room), room);
+}
+
+/// A request that was taken, with its handle.
+bool copy_taken(const Request* taken, Handle handle, Request* out) {
+  if (taken == nullptr) return false;
+  *out = *taken;
+  out->handle = handle;
+  return true;
 }
 
 }  // namespace
 
-bool take_request(const Writer* w, Handle handle, uint64_t newest,
-                  Request* out) noexcept AON_NO_THREAD_SAFETY_ANALYSIS {
-  if (is_hidden(w, handle)) return false;
-  if (is_shared_request(handle)) return take_shared(w, handle, out);
-  if (AON_UNLIKELY(threads_are_concurrent())) return take_locked(handle, newest, out);
-  return take_from(&g_tables[0], handle, newest, out);
+const Request* claim_request(const Writer* w, Handle handle, uint64_t newest,
+                             RequestRoom* room) noexcept AON_NO_THREAD_SAFETY_ANALYSIS {
+  if (is_hidden(w, handle)) return nullptr;
+  if (is_shared_request(handle)) return take_shared(w, handle, room);
+  if (AON_UNLIKELY(threads_are_concurrent())) return take_locked(handle, newest, room);
+  return take_from(&g_tables[0], handle, newest, room);
+}
+
+bool take_request(const Writer* w, Handle handle, uint64_t newest, Request* out) noexcept {
+  RequestRoom room;
+  return copy_taken(claim_request(w, handle, newest, &room), handle, out);
 }
 
 void cancel_request(Handle handle) noexcept {
@@ -326,8 +373,9 @@ bool count_refused_start(Handle handle, Request* out) noexcept {
 }
 
 bool forget_request(const Writer* w, Handle handle, Request* out) noexcept {
+  RequestRoom room;
   if (is_hidden(w, handle)) return false;
-  if (is_shared_request(handle)) return take_shared(w, handle, out);
+  if (is_shared_request(handle)) return copy_taken(take_shared(w, handle, &room), handle, out);
   Table& table = table_of(handle);
   Guard guard(&table.lock);
   Request* entry = table.find(handle);

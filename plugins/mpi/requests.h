@@ -70,6 +70,7 @@ struct Request {
   bool is_partitioned : 1 = false;
   bool is_told : 1 = false;     ///< MPI_Request_get_status has told what it received; kRma: its
                                 ///< completion stands in the records already
+  uint8_t unused : 4 = 0;       ///< the byte is whole: it is stored, not changed
   uint16_t channel = 0;         ///< partitioned: which of its envelope (aon/mpi.h)
   uint64_t bytes_received = 0;  ///< kCollective; told
   uint32_t start_count = 0;     ///< kCollective, persistent: how often it was started
@@ -89,12 +90,19 @@ struct Told {
 /// their places are shared by 64 tables. Tables and stacks take at most 16 MiB each.
 constexpr uint64_t kMaxLiveRequests = 1u << 17;
 
-/// The first of the next `count` numbers.
-uint64_t next_request_numbers(uint64_t count) noexcept;
-inline uint64_t next_request_number() { return next_request_numbers(1); }
-
 /// The last number so far: no request that was started before has a greater one.
-uint64_t last_request_number() noexcept;
+[[gnu::visibility("hidden")]] extern std::atomic<uint64_t> last_number;
+inline uint64_t last_request_number() { return last_number.load(std::memory_order_relaxed); }
+
+/// The first of the next `count` numbers.
+[[gnu::always_inline]] inline uint64_t next_request_numbers(uint64_t count) {
+  if (AON_UNLIKELY(threads_are_concurrent()))
+    return last_number.fetch_add(count, std::memory_order_relaxed) + 1;
+  const uint64_t last = last_request_number();
+  last_number.store(last + count, std::memory_order_relaxed);
+  return last + 1;
+}
+[[gnu::always_inline]] inline uint64_t next_request_number() { return next_request_numbers(1); }
 
 constexpr uint64_t kAnyShared = ~uint64_t{0};  ///< request_number() of the shared handle
 
@@ -103,9 +111,9 @@ void learn_shared_requests(Handle communicator) noexcept;
 
 void put_request(const Writer* w, const Request& request) noexcept;
 
-/// The same of a send or receive that has just begun.
-void put_started(const Writer* w, Handle handle, uint64_t number, Communicator* communicator,
-                 uint64_t bytes, uint64_t peer_tag, RequestKind kind) noexcept;
+/// The same of a send or receive that the calling thread has just begun.
+void put_started(Handle handle, uint64_t number, Communicator* communicator, uint64_t bytes,
+                 uint64_t peer_tag, RequestKind kind) noexcept;
 
 /// From now on threads call MPI at once. Requests that were begun before are found where each then
 /// is looked for.
@@ -115,7 +123,7 @@ void reckon_with_threads() noexcept;
 uint64_t unfollowed_requests() noexcept;
 
 /// True while the recording is paused and requests or split collectives live that were recorded.
-extern std::atomic<bool> requests_outlive_pause;
+[[gnu::visibility("hidden")]] extern std::atomic<bool> requests_outlive_pause;
 [[gnu::always_inline]] inline bool is_passing_requests() {
   return AON_UNLIKELY(requests_outlive_pause.load(std::memory_order_relaxed));
 }
@@ -160,9 +168,20 @@ bool knows_request(Handle handle) noexcept;
 /// The program has been told that Fortran's `number` and C's `handle` are the same request.
 void request_crosses(int32_t number, Handle handle) noexcept;
 
+/// Room for a request, not initialised.
+struct RequestRoom {
+  alignas(Request) char bytes[sizeof(Request)];
+  Request* get() { return reinterpret_cast<Request*>(bytes); }
+};
+
 /// Takes the live request `handle` out, the newest that has no greater number than `newest` (0:
-/// whatever it has). False: unknown or inactive. A persistent one becomes inactive. `w` null: while
-/// paused, as for forget_request().
+/// whatever it has). A persistent one becomes inactive. Returns where it stands, all but its
+/// handle, until this thread puts another one: where it was kept, or in `room`. Null: unknown or
+/// inactive. `w` null: while paused, as for forget_request().
+const Request* claim_request(const Writer* w, Handle handle, uint64_t newest,
+                             RequestRoom* room) noexcept;
+
+/// The same, copied to `out`. False: unknown or inactive.
 bool take_request(const Writer* w, Handle handle, uint64_t newest, Request* out) noexcept;
 
 /// MPI_Cancel of the live request `handle`.

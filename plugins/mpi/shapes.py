@@ -17,7 +17,8 @@ _PLAN_LOOKING = """\
   const uint32_t plan = plan_call(kSite{name}, kUntimed);
 """
 _TO_RECORD = """\
-  if (AON_LIKELY(plan == 1)) return record_{name}({all});
+  if (AON_LIKELY(is_in_full(kSite{name}))) return record_{name}({all});
+  return plan_{name}({all});
 """
 _TO_LOOK = """\
   if (AON_LIKELY(plan == kUntimed)) return look_{name}({all});
@@ -116,7 +117,7 @@ def _with_pass(function, helpers, wrapper):
     if function.kind not in templates.PASSED:
         return helpers, wrapper
     for piece in helpers:
-        if piece.prefix == "start_":
+        if piece.prefix in ("start_", "plan_"):
             piece.body = _passing(piece.body)
     return [Piece("pass_", _REAL + templates.pass_body(function)), *helpers], _passing(wrapper)
 
@@ -131,7 +132,7 @@ def _helpers_and_wrapper(function):
     if function.kind not in templates.FINDS:
         record = Piece("record_", recorded)
         start = Piece("start_", _REAL + _START)
-        return [record, start], _PLAN + _TO_RECORD + _TO_START
+        return [record, start, Piece("plan_", _PLAN + _TO_START)], _TO_RECORD
     looks = [Piece("look_", templates.look_body(function).replace("{known}", _KNOWN))]
     if many := templates.look_many_body(function):
         looks.insert(0, Piece("look_many_", many.replace("{known}", _KNOWN)))
@@ -141,7 +142,8 @@ def _helpers_and_wrapper(function):
         return [weigh, *looks, start], _PLAN_LOOKING + _TO_LOOK + _TO_REAL
     weigh = Piece("weigh_", recorded, "weight", "[[gnu::always_inline]] inline")
     record = Piece("record_", _RECORD_WEIGHED)
-    return [weigh, record, *looks, start], _PLAN_LOOKING + _TO_RECORD + _TO_REAL
+    plan = Piece("plan_", _PLAN_LOOKING + _TO_REAL)
+    return [weigh, record, *looks, start, plan], _TO_RECORD
 
 
 def pieces(function):

@@ -11,15 +11,16 @@ WRAPPERS.so is tests/bench/hotpath/wrappers.cpp, what a wrapper is at least.
    The same of an annotation's begin and end in libaon.so, without any call.
 3. A call that is only counted or paused reaches the real function without a frame: by a jump.
 4. What reads hardware counters at the borders of calls makes no system call.
-5. What 2 and 3 say holds of MPI_Send and MPI_Isend as they are: beside the real function they call
-   at most the two that number and keep a request, and those have no lock prefix either.
+5. What 2 and 3 say holds of MPI_Send, MPI_Isend and MPI_Wait as they are: beside the real function
+   they call at most what keeps a request or takes it out, and that has no lock prefix either.
 """
 import re
 import subprocess
 import sys
 
 ALLOWED_LIBRARIES = re.compile(r"^(libc\.so\.6|libaon\.so)$")
-REQUEST_CALLS = ("aon::mpi::next_request_numbers", "aon::mpi::put_started")
+STARTING_CALLS = ("aon::mpi::put_started",)
+COMPLETING_CALLS = ("aon::mpi::claim_request", "aon::mpi::complete_claimed")
 FORBIDDEN = re.compile(r"^(lock |xchg .*\(|mfence|lfence|sfence|syscall)")
 COUNTER_FUNCTIONS = ("read_thread_counters", "read_counters_at_entry", "put_counters",
                      "put_border_counters")
@@ -102,12 +103,15 @@ def check_recorded(name, code):
 def check_mpi(code, name, allowed_calls):
     """The wrapper `name` of libaon-mpi.so: its entry while calls are counted, and while they are
     recorded."""
-    errors = check_forwarded(name, code[name])
-    wanted = f"::record_{name.removeprefix('MPI_')}(void const*"
-    found = [n for n in code if wanted in n and ".cold" not in n]
-    if len(found) != 1:
-        return [*errors, f"{wanted} is not in libaon-mpi.so once: {found}"]
-    path = fast_path(code[found[0]])
+    errors, bodies = check_forwarded(name, code[name]), []
+    for part in ("plan", "record"):  # those of Fortran have their arguments in an array
+        wanted = f"::{part}_{name.removeprefix('MPI_')}(void"
+        found = [n for n in code if wanted in n and ".cold" not in n and "(void* const*" not in n]
+        if len(found) != 1:
+            return [*errors, f"{wanted} is not in libaon-mpi.so once: {found}"]
+        bodies += found
+    errors += check_forwarded(bodies[0], code[bodies[0]])
+    path = fast_path(code[bodies[1]])
     errors += [f"{name}: `{text}` on the fast path" for text in path if FORBIDDEN.match(text)]
     calls = [text for text in path if text.startswith("call")]
     if len([text for text in calls if re.match(r"call\s+\*", text)]) != 1:
@@ -178,7 +182,8 @@ def main():
         errors += check_imports(library)
         of_mpi = functions(library)
         errors += check_mpi(of_mpi, "MPI_Send", ())
-        errors += check_mpi(of_mpi, "MPI_Isend", REQUEST_CALLS)
+        errors += check_mpi(of_mpi, "MPI_Isend", STARTING_CALLS)
+        errors += check_mpi(of_mpi, "MPI_Wait", COMPLETING_CALLS)
     for error in errors:
         print(f"error: {error}")
     return 1 if errors else 0

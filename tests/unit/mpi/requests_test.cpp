@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <random>
+#include <vector>
 
 #include "plugins/mpi/library.h"
 
@@ -61,6 +63,42 @@ TEST_F(Requests, are_taken_once_under_random_traffic) {
     ASSERT_TRUE(take_request(g_writers, handle, 0, &out));
     ASSERT_EQ(out.number, number);
   }
+}
+
+/// Bytes as told when it was put: what claims it sees neither another one nor half of it.
+void expect_claimed(Handle handle, const Request& put) {
+  RequestRoom room;
+  const Request* claimed = claim_request(g_writers, handle, 0, &room);
+  ASSERT_NE(claimed, nullptr);
+  EXPECT_EQ(claimed->number, put.number);
+  EXPECT_EQ(claimed->bytes, put.bytes);
+  EXPECT_EQ(claimed->kind, put.kind);
+  EXPECT_EQ(claimed->is_persistent, put.is_persistent);
+  EXPECT_EQ(claim_request(g_writers, handle, 0, &room), nullptr);
+}
+
+TEST_F(Requests, a_claimed_one_is_whole_wherever_it_stood) {
+  std::vector<Request> put;
+  for (Handle handle = 0x100000; put.size() < 500; handle += 64) {  // close to full: they collide
+    put.push_back(made(handle));
+    put.back().bytes = handle * 3;
+    put_request(g_writers, put.back());
+  }
+  std::shuffle(put.begin(), put.end(), std::mt19937_64(2));
+  for (const Request& request : put) expect_claimed(request.handle, request);
+  abi.request_shared_size = 3;
+  const Request shared[] = {made(0x10), made(0x11, RequestKind::kReceive), made(0x12)};
+  for (const Request& request : shared) {
+    put_started(request.handle, request.number, nullptr, 0, 0, request.kind);
+  }
+  for (int i : {1, 2, 0})
+    expect_claimed(shared[i].handle, shared[i]);  // the first lies under another
+  Request persistent = made(0x500);
+  persistent.is_persistent = true;
+  put_request(g_writers, persistent);
+  expect_claimed(0x500, persistent);
+  Request out;
+  EXPECT_TRUE(forget_request(g_writers, 0x500, &out));
 }
 
 TEST_F(Requests, a_persistent_one_is_live_from_start_to_completion) {
