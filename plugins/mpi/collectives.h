@@ -9,6 +9,7 @@
 /// Thread: any.   Cost: O(1); forms with arrays of counts add them up: O(processes).
 #pragma once
 
+#include <aon/mpi.h>
 #include <aon/record.h>
 #include <aon/writer.h>
 
@@ -22,6 +23,9 @@ namespace aon::mpi {
 struct Bytes {
   uint64_t sent;
   uint64_t received;
+  bool is_from_all = false;  ///< Alltoallv, Alltoallw: it gets something from every other process
+
+  uint16_t flags() const { return is_from_all ? kFromAll : 0; }
 };
 
 class Traffic {
@@ -87,15 +91,16 @@ class Traffic {
   Bytes alltoallv(const void* send, const Count* send_counts, Handle send_type,
                   const Count* receive_counts, Handle receive_type) const {
     const uint64_t received = bytes_of(sum(receive_counts, in_place(send)), receive_type);
-    if (in_place(send)) return {received, received};
-    return {bytes_of(sum(send_counts, false), send_type), received};
+    const bool is_from_all = received != 0 && has_all_parts(receive_counts);
+    if (in_place(send)) return {received, received, is_from_all};
+    return {bytes_of(sum(send_counts, false), send_type), received, is_from_all};
   }
   template <class Count>
   Bytes alltoallw(const void* send, const Count* send_counts, Handles send_types,
                   const Count* receive_counts, Handles receive_types) const {
-    const uint64_t received = sum_typed(receive_counts, receive_types, peer_count_, in_place(send));
-    if (in_place(send)) return {received, received};
-    return {sum_typed(send_counts, send_types, peer_count_, false), received};
+    const Typed received = sum_typed(receive_counts, receive_types, in_place(send));
+    if (in_place(send)) return {received.bytes, received.bytes, received.is_of_all};
+    return {sum_typed(send_counts, send_types, false).bytes, received.bytes, received.is_of_all};
   }
 
   Bytes allreduce(const void* send, int64_t count, Handle type) const {
@@ -181,14 +186,29 @@ class Traffic {
     for (uint64_t i = 0; i < count; ++i) total += counts[i];
     return total;
   }
+  /// Whether no part is empty, but perhaps its own. Not between groups.
   template <class Count>
-  uint64_t sum_typed(const Count* counts, Handles types, uint64_t count, bool without_self) const {
+  bool has_all_parts(const Count* counts) const {
+    if (is_inter()) return false;
+    uint64_t empty_count = 0;
+    for (uint64_t i = 0; i < peer_count_; ++i) empty_count += counts[i] <= 0 ? 1 : 0;
+    return empty_count == (counts[c_.rank] <= 0 ? 1 : 0);
+  }
+  struct Typed {
+    uint64_t bytes;
+    bool is_of_all;  ///< as has_all_parts()
+  };
+  template <class Count>
+  Typed sum_typed(const Count* counts, Handles types, bool without_self) const {
     uint64_t total = 0;
-    for (uint64_t i = 0; i < count; ++i) {
-      if (without_self && i == c_.rank) continue;
-      if (counts[i] > 0) total += bytes_of(counts[i], types[static_cast<int>(i)]);
+    uint64_t other_count = 0;
+    for (uint64_t i = 0; i < peer_count_; ++i) {
+      if (counts[i] <= 0 || (without_self && i == c_.rank)) continue;
+      const uint64_t bytes = bytes_of(counts[i], types[static_cast<int>(i)]);
+      total += bytes;
+      other_count += bytes != 0 && i != c_.rank ? 1 : 0;
     }
-    return total;
+    return {total, !is_inter() && other_count + 1 == peer_count_};
   }
   /// Places for neighbours in the arrays of a call.
   uint64_t in_places() const {
@@ -239,7 +259,8 @@ constexpr int kNoRoot = -1;
                                                               CollectiveOperation operation,
                                                               const Communicator& c, int root,
                                                               Bytes bytes, int result) {
-  finish_collective(call, failed(result), c.id, bytes.sent, bytes.received,
+  const auto flags = static_cast<uint16_t>(failed(result) | bytes.flags());
+  finish_collective(call, flags, c.id, bytes.sent, bytes.received,
                     pack_pair(root_in(c, root), static_cast<int32_t>(operation)), 0);
 }
 
@@ -262,7 +283,8 @@ constexpr int kNoRoot = -1;
     return;
   }
   const uint64_t number = next_request_number();
-  finish_collective(call, kNonblocking, c->id, bytes.sent, bytes.received,
+  const auto flags = static_cast<uint16_t>(kNonblocking | bytes.flags());
+  finish_collective(call, flags, c->id, bytes.sent, bytes.received,
                     pack_pair(root_in(*c, root), static_cast<int32_t>(operation)), number);
   Request started = {load_handle(request),
                      number,
@@ -294,6 +316,7 @@ constexpr int kNoRoot = -1;
                       RequestKind::kCollective,
                       true};
   prepared.bytes_received = bytes.received;
+  prepared.is_from_all = bytes.is_from_all;
   prepared.preparation = c->preparation_count.fetch_add(1, std::memory_order_relaxed) + 1;
   prepared.start_count = 0;
   put_request(call.w, prepared);

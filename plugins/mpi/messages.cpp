@@ -19,9 +19,10 @@ void finish_started(const OpenCall& call, const Request& request, int result = k
     const uint64_t words[] = {request.bytes_received, pack_pair(request.peer, request.tag),
                               request.number,
                               pack_instance(request.preparation, request.start_count)};
+    const uint16_t from_all = request.is_from_all ? kFromAll : 0;
     finish_call<4>(call, RecordKind::kCollective,
-                   static_cast<uint16_t>(kNonblocking | failed(result)), request.communicator->id,
-                   request.bytes, words);
+                   static_cast<uint16_t>(kNonblocking | failed(result) | from_all),
+                   request.communicator->id, request.bytes, words);
     return;
   }
   const uint64_t words[] = {pack_pair(request.peer, request.tag), request.number, request.channel};

@@ -67,6 +67,7 @@ struct Request {
   RequestKind kind;
   bool is_persistent : 1;
   bool is_cancelled : 1 = false;  ///< MPI_Cancel was called: whether it was in time, its end says
+  bool is_from_all : 1 = false;   ///< kCollective, persistent: kFromAll
   bool is_partitioned : 1 = false;
   bool is_told : 1 = false;     ///< MPI_Request_get_status has told what it received; kRma: its
                                 ///< completion stands in the records already

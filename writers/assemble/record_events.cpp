@@ -324,14 +324,15 @@ void EventOrder::end_transfer(const Record& record, uint64_t time_ns) {
   collective.bytes_received = record.words[0];
   if ((head.flags & kNonblocking) == 0) {
     emit_collective(EventKind::kCollectiveEnd, collective, time_ns);
+    events_.back().flags = head.flags & kFromAll;
     return;
   }
-  const uint64_t id = requests_.start(record.words[2], collective);
   Event& event = append(EventKind::kCollectiveRequest, time_ns, head.id);
   event.operation = collective.operation;
   event.communicator = collective.communicator;
   event.bytes = collective_instance(record);
-  event.request = id;
+  event.request = requests_.start(record.words[2], collective);
+  event.flags = head.flags & kFromAll;
 }
 
 /// Appends a message event, of kPartitioned with its channel in `bytes_received`; of one to or from

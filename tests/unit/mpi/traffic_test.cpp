@@ -2,6 +2,8 @@
 // plugins/mpi/fortran.h: what a buffer is that a program has not got.
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "plugins/mpi/collectives.h"
 #include "plugins/mpi/fortran.h"
 
@@ -64,6 +66,35 @@ TEST_F(Traffic, of_all_between_groups_leaves_nobody_out) {
   EXPECT_EQ(traffic.alltoallv(place, kCounts, kByte, kCounts, kByte).received, 7u);
   EXPECT_EQ(traffic.alltoallw(place, kCounts, types, kCounts, types).received, 7u);
   EXPECT_EQ(traffic.alltoall(place, 2, kByte, 5, kByte).sent, 4u);
+}
+
+/// Its own part may be empty; of two groups nobody needs its own.
+TEST_F(Traffic, tells_who_gets_something_from_every_other_process) {
+  const auto is_from_all = [&](std::vector<int> counts, Handle type = kByte,
+                               bool is_in_place = false) {
+    const mpi::Traffic traffic(&c_);
+    const std::vector<Handle> types(counts.size(), type);
+    const void* send = is_in_place ? abi.in_place : nullptr;
+    const int* in = counts.data();
+    const bool is_told = traffic.alltoallv(send, in, type, in, type).is_from_all;
+    EXPECT_EQ(traffic.alltoallw(send, in, types.data(), in, types.data()).is_from_all, is_told);
+    return is_told;
+  };
+  abi.handle_bytes = 8;
+  queries.type_size = [](Handle type, int* byte_count) {
+    *byte_count = type == kByte ? 1 : 0;
+    return kSuccess;
+  };
+  EXPECT_FALSE(is_from_all({3, 4}));
+  c_.kind = CommunicatorKind::kIntra;
+  c_.peer_count = 3;
+  c_.rank = 1;
+  EXPECT_TRUE(is_from_all({3, 4, 1}));
+  EXPECT_TRUE(is_from_all({3, 0, 1}));
+  EXPECT_TRUE(is_from_all({3, 7, 1}, kByte, true));
+  EXPECT_FALSE(is_from_all({3, 4, 0}));
+  EXPECT_FALSE(is_from_all({0, 0, 0}));
+  EXPECT_FALSE(is_from_all({3, 4, 1}, kByte + 1)) << "of nothing";
 }
 
 TEST_F(Traffic, of_an_array_that_is_not_allocated_is_not_in_place) {

@@ -100,6 +100,25 @@ TEST_F(MessageEvents, message_in_parts_says_so_at_both_ends) {
   EXPECT_EQ(flags[EventKind::kSend], 0);
 }
 
+TEST_F(MessageEvents, collective_that_gets_something_from_all_says_so) {
+  constexpr auto kOperation = CollectiveOperation::kAlltoallv;
+  for (const uint16_t from_all : {kFromAll, uint16_t{0}}) {
+    const auto nonblocking = static_cast<uint16_t>(kNonblocking | from_all);
+    events_.clear();
+    run({test::collective_record(1, 10, 20, kOperation, -1, 64, from_all),
+         test::collective_record(1, 30, 40, kOperation, -1, 64, nonblocking, 7)});
+    uint32_t count = 0;
+    for (const Event& event : events_) {
+      const bool is_told =
+          event.kind == EventKind::kCollectiveEnd || event.kind == EventKind::kCollectiveRequest;
+      if (!is_told) continue;
+      EXPECT_EQ(event.flags, from_all);
+      ++count;
+    }
+    EXPECT_EQ(count, 2u);
+  }
+}
+
 TEST_F(MessageEvents, message_to_no_process_has_no_event) {
   EXPECT_EQ(run({message_record(1, 10, 20, kOutgoing, -2, 5, 8)}), "10:enter1 20:leave1");
 }
