@@ -197,8 +197,9 @@ void write_waits(hid_t file, const Model& model, const WaitSummary& summary) {
                       static_cast<int64_t>(summary.incomplete_count));
 }
 
-void write_lateness(hid_t file, const Model& model, const LatenessTable& lateness) {
-  hdf5::Table table(file, "lateness", "who came late to collectives, without comparing clocks");
+void write_lateness(hid_t file, const Model& model, const WaitSummary& summary) {
+  const LatenessTable& lateness = summary.lateness;
+  hdf5::Table table(file, "lateness", "who came late to collectives");
   auto& communicator = table.add<uint32_t>("communicator", {"1", "row of /communicators"});
   auto& region = table.add<uint32_t>("region", {"1", "row of /regions"});
   auto& rank = table.add<int64_t>("rank", {"1", "rank in MPI_COMM_WORLD, -1 without"});
@@ -231,6 +232,8 @@ void write_lateness(hid_t file, const Model& model, const LatenessTable& latenes
   table.finish();
   const hid_t group = table.group();
   hdf5::set_attribute(group, "operations", static_cast<int64_t>(lateness.operation_count()));
+  hdf5::set_attribute(group, "operations_without_clocks",
+                      static_cast<int64_t>(summary.uncompared_count));
   hdf5::set_attribute(group, "members_left_out", static_cast<int64_t>(lateness.left_out_count()));
 }
 
@@ -360,7 +363,7 @@ class Hdf5Writer : public Writer {
     if (notes_ != nullptr) note_left_out();
     if (waits_ != nullptr) {
       write_waits(file_.get(), *model_, *waits_);
-      write_lateness(file_.get(), *model_, waits_->lateness);
+      write_lateness(file_.get(), *model_, *waits_);
       hdf5::write_true_times(file_.get(), "true_times", "/communicators", *model_, waits_->times,
                              waits_->times_left_out_count,
                              [](uint32_t communicator) { return int64_t{communicator}; });

@@ -1,4 +1,4 @@
-/// Who comes late to collectives, told without comparing clocks.
+/// Who comes late to collectives, told without comparing clocks where durations can tell it.
 ///
 /// In an operation in which every member waits for all others, the last one to come hardly waits.
 /// Durations are each measured with one clock, so of the members of one operation
@@ -9,6 +9,9 @@
 /// Who waits at most a tenth of what who waits longest does was at least nine tenths as late as the
 /// last one: it came late with it. They share evenly what the others waited (and they for the last
 /// one). With a half in place of a tenth, ranks that get a core late would share the blame.
+///
+/// Members that do something else between coming to an operation and waiting for it have not waited
+/// that long (Attendance::busy_ns), but came as early as their duration says.
 ///
 /// Nothing in it is MPI's: it may be fed with the operations of any library. An operation that ends
 /// for some members before it ends for others counts the difference as waiting, too: it is exact
@@ -37,6 +40,7 @@ constexpr uint64_t kLeastLateNs = 10'000;
 struct Attendance {
   uint32_t group;  ///< index in Model::groups
   uint64_t duration_ns;
+  uint64_t busy_ns = 0;  ///< of what is beyond the shortest duration: it did something else
 };
 
 /// Of the longest wait, one part of so many is no matter for who came late together.
@@ -49,12 +53,10 @@ class LateMembers {
 
   size_t last() const { return last_; }
   size_t count() const { return count_; }  ///< the last one and those that came with it
-  uint64_t wait_ns(size_t member) const {
-    return members_[member].duration_ns - members_[last_].duration_ns;
-  }
+  uint64_t wait_ns(size_t member) const { return ahead_ns(member) - members_[member].busy_ns; }
   bool is_late(size_t member) const {
     return member == last_ ||
-           (longest_wait_ns_ != 0 && wait_ns(member) <= longest_wait_ns_ / kTogetherParts);
+           (longest_wait_ns_ != 0 && ahead_ns(member) <= longest_wait_ns_ / kTogetherParts);
   }
   /// What a late one caused: all shares together are all waits.
   uint64_t caused_ns(size_t member) const {
@@ -64,6 +66,11 @@ class LateMembers {
   bool is_worth_telling() const;
 
  private:
+  /// How long before the last one it came.
+  uint64_t ahead_ns(size_t member) const {
+    return members_[member].duration_ns - members_[last_].duration_ns;
+  }
+
   std::span<const Attendance> members_;
   size_t last_ = 0;
   size_t count_ = 0;

@@ -10,7 +10,7 @@ namespace {
 constexpr double kNsPerSecond = 1e9;
 constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();
 
-constexpr std::array<std::pair<std::string_view, Formula>, 17> kFormulas{{
+constexpr std::array<std::pair<std::string_view, Formula>, 35> kFormulas{{
     {"ncclAllReduce", {false, 2}},
     {"ncclReduceScatter", {true, 1}},
     {"ncclAllGather", {true, 1}},
@@ -28,6 +28,24 @@ constexpr std::array<std::pair<std::string_view, Formula>, 17> kFormulas{{
     {"MPI_Allgather", {true, 1}},
     {"MPI_Allgatherv", {true, 1}},
     {"MPI_Alltoall", {true, 1}},
+    {"MPI_Alltoallv", {true, 1}},
+    {"MPI_Alltoallw", {true, 1}},
+    {"MPI_Iallreduce", {false, 2}},
+    {"MPI_Ireduce_scatter_block", {true, 1}},
+    {"MPI_Ireduce_scatter", {true, 1}},
+    {"MPI_Iallgather", {true, 1}},
+    {"MPI_Iallgatherv", {true, 1}},
+    {"MPI_Ialltoall", {true, 1}},
+    {"MPI_Ialltoallv", {true, 1}},
+    {"MPI_Ialltoallw", {true, 1}},
+    {"MPI_Allreduce_init", {false, 2}},
+    {"MPI_Reduce_scatter_block_init", {true, 1}},
+    {"MPI_Reduce_scatter_init", {true, 1}},
+    {"MPI_Allgather_init", {true, 1}},
+    {"MPI_Allgatherv_init", {true, 1}},
+    {"MPI_Alltoall_init", {true, 1}},
+    {"MPI_Alltoallv_init", {true, 1}},
+    {"MPI_Alltoallw_init", {true, 1}},
 }};
 
 }  // namespace

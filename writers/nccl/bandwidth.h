@@ -11,7 +11,8 @@
 /// | ncclScatter                     |                              |               |
 /// | ncclSend, ncclRecv, ncclSendRecv | bytes                       | 1             |
 ///
-/// The same for MPI_Allreduce, MPI_Reduce_scatter(_block), MPI_Allgather(v) and MPI_Alltoall.
+/// The same for MPI_Allreduce, MPI_Reduce_scatter(_block), MPI_Allgather(v) and MPI_Alltoall(v, w),
+/// their non-blocking and persistent forms.
 ///
 /// "A call's bytes" are those of NcclOperation: what one rank sends, of ReduceScatter what it
 /// receives. busbw does not depend on the algorithm; with NVLS or CollNet it may exceed the speed

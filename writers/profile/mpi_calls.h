@@ -85,6 +85,26 @@ inline bool is_test(const GlobalRegion& region) {
          region.name != "MPI_Test_cancelled";
 }
 
+/// What starts a collective of an operation in which each member may need all others, and what
+/// prepares persistent ones.
+struct Starters {
+  CollectiveOperation operation;
+  std::string_view started;
+  std::string_view prepared;
+};
+constexpr Starters kStarters[] = {
+    {CollectiveOperation::kBarrier, "MPI_Ibarrier", "MPI_Barrier_init"},
+    {CollectiveOperation::kAllgather, "MPI_Iallgather", "MPI_Allgather_init"},
+    {CollectiveOperation::kAllgatherv, "MPI_Iallgatherv", "MPI_Allgatherv_init"},
+    {CollectiveOperation::kAlltoall, "MPI_Ialltoall", "MPI_Alltoall_init"},
+    {CollectiveOperation::kAlltoallv, "MPI_Ialltoallv", "MPI_Alltoallv_init"},
+    {CollectiveOperation::kAlltoallw, "MPI_Ialltoallw", "MPI_Alltoallw_init"},
+    {CollectiveOperation::kAllreduce, "MPI_Iallreduce", "MPI_Allreduce_init"},
+    {CollectiveOperation::kReduceScatter, "MPI_Ireduce_scatter", "MPI_Reduce_scatter_init"},
+    {CollectiveOperation::kReduceScatterBlock, "MPI_Ireduce_scatter_block",
+     "MPI_Reduce_scatter_block_init"},
+};
+
 /// Of the kEnter of an MPI_Pcontrol: whether nothing is recorded behind it. Level 0 pauses, and the
 /// call that resumes is not recorded; one without a level may have been either.
 inline bool pauses(const Event& event) {

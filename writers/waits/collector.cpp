@@ -246,9 +246,12 @@ void Collector::leave(uint64_t time_ns) {
     }
   }
   open_ends_.resize(frame.first_end);
-  for (auto& [member, request] : std::span(open_members_).subspan(frame.first_member)) {
+  const std::span completed = std::span(open_members_).subspan(frame.first_member);
+  for (auto& [member, request] : completed) {
     member.enter_ns = wait_begin(frame, request ? 0 : member.start_ns);
     member.leave_ns = time_ns;
+    member.completed_count =
+        completed.size() <= UINT8_MAX ? static_cast<uint8_t>(completed.size()) : 0;
     member.region = frame.region;
     if (request) {
       end_before_start(*request, member);

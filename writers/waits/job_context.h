@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,7 @@ class JobContext : public WaitContext {
     is_ambiguous_[index(Meeting::kWindow)].resize(model.windows.size(), false);
     is_ambiguous_[index(Meeting::kFile)].resize(model.files.size(), false);
     for (const GlobalRegion& region : model.regions) is_test_.push_back(profile::is_test(region));
+    for (uint32_t i = 0; i < model.regions.size(); ++i) note_starter(i, model.regions[i].name);
   }
 
   void cut(uint32_t group, Hole hole, uint64_t time_ns) {
@@ -109,6 +111,10 @@ class JobContext : public WaitContext {
   }
   uint32_t node(uint32_t location) const override { return model_.groups[group(location)].node; }
   uint32_t group(uint32_t location) const override { return model_.locations[location].group; }
+  uint32_t starting_region(const Member& member) const override {
+    const auto found = starters_.find({member.operation, member.preparation != 0});
+    return found != starters_.end() ? found->second : member.region;
+  }
   bool is_test(uint32_t region) const override {
     return region < is_test_.size() && is_test_[region];
   }
@@ -131,6 +137,15 @@ class JobContext : public WaitContext {
 
  private:
   static constexpr uint32_t kStepsPerBeat = 4096;
+
+  /// Large counts are no other function; the first of both that is there stands for them.
+  void note_starter(uint32_t region, std::string_view name) {
+    if (name.ends_with("_c")) name.remove_suffix(2);
+    for (const profile::Starters& one : profile::kStarters) {
+      if (name == one.started) starters_.try_emplace({one.operation, false}, region);
+      if (name == one.prepared) starters_.try_emplace({one.operation, true}, region);
+    }
+  }
 
   struct Cut {
     uint64_t time_ns = UINT64_MAX;
@@ -219,6 +234,8 @@ class JobContext : public WaitContext {
   std::vector<bool> is_ambiguous_[kMeetingCount];  ///< by communicator, window or file
   bool is_shared_ = false;
   std::vector<bool> is_test_;  ///< by global region
+  /// Global regions, by whether they are of persistent collectives.
+  std::map<std::pair<CollectiveOperation, bool>, uint32_t> starters_;
 };
 
 }  // namespace aon::writers

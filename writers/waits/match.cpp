@@ -6,14 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "writers/waits/attendance.h"
+
 namespace aon::writers {
 namespace {
-
-/// How long the call waited for `until_ns`, which came later than its beginning.
-uint64_t wait_in(uint64_t enter_ns, uint64_t leave_ns, uint64_t until_ns) {
-  const uint64_t end_ns = std::min(until_ns, leave_ns);
-  return end_ns > enter_ns ? end_ns - enter_ns : 0;
-}
 
 /// Notes what ends at `end_ns` of one location before it began at `start_ns` of another.
 /// Returns whether it does.
@@ -61,25 +57,6 @@ class MessageMatch {
   const WaitSink& sink_;
   ClockViolations* violations_;
 };
-
-/// Whether nobody can leave it before all have entered, where that holds for all members. With
-/// counts of its own a member may need nothing, but where each sends something to all, or gets a
-/// part of what all reduce.
-bool joins_all(const Member& member) {
-  switch (member.operation) {
-    case CollectiveOperation::kBarrier:
-      return true;
-    case CollectiveOperation::kAllgather:
-    case CollectiveOperation::kAllgatherv:
-    case CollectiveOperation::kAlltoall:
-    case CollectiveOperation::kAllreduce:
-    case CollectiveOperation::kReduceScatter:
-    case CollectiveOperation::kReduceScatterBlock:
-      return member.has_data;
-    default:  // of an Alltoallv it is not known who has something to say to whom
-      return false;
-  }
-}
 
 /// The members of one collective: the groups of an inter-communicator, of which each waits for the
 /// other (MPI-4.1, 6.2.3), else all of them twice.
@@ -349,18 +326,6 @@ class OneThread {
   bool is_one_ = true;
 };
 
-/// What the last one to come took, where all have moved as much. False: the table is full.
-bool add_true_time(std::span<const Member> members, std::span<const Attendance> attendances,
-                   TrueTimeTable* times) {
-  const Member& first = members.front();
-  const bool is_even = std::all_of(members.begin(), members.end(),
-                                   [&](const Member& m) { return m.bytes == first.bytes; });
-  if (!is_even || members.size() < 2 || first.bytes == 0) return true;
-  uint64_t least_ns = UINT64_MAX;
-  for (const Attendance& one : attendances) least_ns = std::min(least_ns, one.duration_ns);
-  return times->add(first.communicator, first.region, first.bytes / members.size(), least_ns);
-}
-
 /// Whether it can be said whom the member waits for.
 bool is_known(const Member& member, const WaitContext& context) {
   if (member.enter_ns == kUnseenNs) return false;
@@ -382,20 +347,6 @@ bool is_whole(std::span<const Member> members, const Groups& groups, const WaitC
          std::all_of(members.begin(), members.end(), [&](const Member& m) {
            return m.operation == first.operation && is_known(m, context);
          });
-}
-
-/// What operations of all to all say beside waiting: who comes late, and what they take.
-void note_attendance(std::span<const Member> members, const WaitContext& context,
-                     WaitSummary* summary, TrueTimeTable* times) {
-  const auto tells_lateness = [](const Member& m) { return joins_all(m) && m.is_blocking(); };
-  if (!std::all_of(members.begin(), members.end(), tells_lateness)) return;
-  const Member& first = members.front();
-  std::vector<Attendance> attendances;
-  for (const Member& member : members) {
-    attendances.push_back({context.group(member.location), member.leave_ns - member.enter_ns});
-  }
-  summary->lateness.add(first.communicator, first.region, attendances);
-  if (!add_true_time(members, attendances, times)) ++summary->times_left_out_count;
 }
 
 Status match_one_collective(std::span<Member> members, const WaitContext& context,

@@ -3,6 +3,7 @@
 /// Thread: one.   Cost: one pass over what is given; memory for the members of one collective.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <tuple>
@@ -65,9 +66,11 @@ struct Member {
   CollectiveOperation operation;
   Meeting meeting;
   bool is_root : 1;
-  bool has_data : 1;    ///< it sent and received something
-  bool receives : 1;    ///< something
-  bool is_of_some : 1;  ///< with whom it meets is not known
+  bool has_data : 1;        ///< it sent and received something
+  bool receives : 1;        ///< something
+  bool is_from_all : 1;     ///< kFromAll
+  bool is_of_some : 1;      ///< with whom it meets is not known
+  uint8_t completed_count;  ///< of collectives that the call has completed; 0: more than it holds
   uint64_t bytes;  ///< that it sent or received, the larger: as many parts as there are members
 
   bool is_blocking() const { return start_ns == enter_ns; }
@@ -87,6 +90,12 @@ static_assert(sizeof(Member) == 64);
 
 /// `enter_ns` of a member that was not seen to complete it.
 constexpr uint64_t kUnseenNs = UINT64_MAX;
+
+/// How long a call waited for `until_ns`, which came later than its beginning.
+constexpr uint64_t wait_in(uint64_t enter_ns, uint64_t leave_ns, uint64_t until_ns) {
+  const uint64_t end_ns = std::min(until_ns, leave_ns);
+  return end_ns > enter_ns ? end_ns - enter_ns : 0;
+}
 
 /// A call's waiting for one partner. Of those of one call the last in order is the longest.
 struct Wait {
@@ -125,6 +134,9 @@ class WaitContext {
   virtual uint32_t first_group_count(uint32_t communicator) const = 0;
   /// Whose data the member of that rank gets in neighbourhood collectives; null: not known.
   virtual const std::vector<uint32_t>* sources(uint32_t communicator, uint32_t rank) const = 0;
+  /// The region that starts collectives as that of `member`, or prepares persistent ones; that of
+  /// the call that has completed it where no such region is known.
+  virtual uint32_t starting_region(const Member& member) const = 0;
   /// Whether programs poll by calls of the region.
   virtual bool is_test(uint32_t region) const = 0;
   /// Called often while the matching goes on.

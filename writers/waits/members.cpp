@@ -1,6 +1,8 @@
 // Collectives, as their members call them: which one it is, since when the member takes part in it,
 // and in which call it waits for the others.
 
+#include <aon/mpi.h>
+
 #include <algorithm>
 
 #include "writers/waits/collector.h"
@@ -51,6 +53,7 @@ void Collector::start_member(const Event& event, std::optional<Turn> turn) {
     whole.number = member->number;
     whole.preparation = member->preparation;
     whole.start_ns = member->start_ns;
+    whole.is_from_all = member->is_from_all;
     whole.enter_ns = std::max(whole.enter_ns, whole.start_ns);
     keep(sink_->add_member(whole));
   } else if (live_collectives_.size() < kMaxLive) {
@@ -173,6 +176,7 @@ std::optional<Member> Collector::begin_member(const Event& event, std::optional<
   member.operation = event.operation;
   member.meeting = turn->meeting;
   member.is_of_some = is_of_some();
+  member.is_from_all = (event.flags & kFromAll) != 0;
   // Of another world with the same name.
   if (rank < 0 && !is_of_some()) context_->exclude(member.meeting, member.object());
   return member;

@@ -145,6 +145,7 @@ void save_summary(const WaitSummary& summary, const TrueTimeTable& times, StateO
   out->put(summary.of_some_count);
   out->put(summary.alike_failure_count);
   out->put(summary.times_left_out_count);
+  out->put(summary.uncompared_count);
   for (const uint64_t count : summary.holes.counts) out->put(count);
   summary.lateness.save(out);
   times.save(out);
@@ -177,7 +178,7 @@ Status load_summary(StateIn* in, WaitSummary* summary, TrueTimeTable* times) {
   for (uint64_t* sum :
        {&summary->message_count, &summary->unmatched_count, &summary->collective_count,
         &summary->incomplete_count, &summary->of_some_count, &summary->alike_failure_count,
-        &summary->times_left_out_count}) {
+        &summary->times_left_out_count, &summary->uncompared_count}) {
     if (!add_count(in, sum)) return in->status();
   }
   for (uint64_t& sum : summary->holes.counts) {

@@ -163,6 +163,9 @@ struct WaitSummary {
   LatenessTable lateness;             ///< of barriers and all-to-all operations
   std::vector<TrueTimes> times;       ///< of these, where members moved as much; in order
   uint64_t times_left_out_count = 0;  ///< operations without a row in `times`: it is full
+  uint64_t uncompared_count =
+      0;  ///< operations that `lateness` lacks: it would have had to compare
+          ///< starts by clocks that were never compared
 };
 
 /// A call that waited.

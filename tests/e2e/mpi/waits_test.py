@@ -225,6 +225,36 @@ class Waits(TestCase):
                                   r"[12] of 2 collectives: ")  # fmt: skip
         self.assertRegex(finding, "the others waited .* of it in MPI_Barrier$")
 
+    def test_latecomer_to_started_and_uneven_collectives_is_named(self):
+        """Rank 2; and nobody where all have worked until long after it has started."""
+        output = self.folder / "job"
+        process = profile(4, output, PROGRAMS / "late_starts", int(SCENE_S * 1000), timeout_s=60)
+        self.assert_exit(process)
+        overslept_s = max(map(float, re.findall(r"overslept (\S+)", process.stdout)))
+        with h5py.File(output / "profile.h5") as file:
+            table = {name: column[()] for name, column in file["lateness"].items()}
+            regions = file["regions/name"].asstr()[()]
+            self.assertEqual(file["lateness"].attrs["operations_without_clocks"], 0)
+        world = table["communicator"][regions[table["region"]] == "MPI_Alltoallv"]
+        self.assertEqual(set(world.tolist()), {world[0]}, "of the ring nobody needs all others")
+        told = {}
+        for row, region in enumerate(regions[table["region"]]):
+            where = region, bool(table["communicator"][row] == world[0])
+            caused_s = int(table["caused_ns"][row]) / 1e9
+            told.setdefault(where, {})[int(table["rank"][row])] = caused_s
+            if where[1] and region != "MPI_Allgather":
+                self.assertEqual(table["late_count"][row], int(table["rank"][row] == 2), where)
+        for region in ("MPI_Iallreduce", "MPI_Alltoallv", "MPI_Alltoallv_init"):
+            caused_s = told[region, True][2]
+            self.assertGreater(caused_s, 3 * 0.25 * LATE_S, region)  # three ranks waited for it
+            self.assertLess(caused_s, 3 * (LATE_S + overslept_s + 0.1), region)
+        hidden = told["MPI_Iallreduce", False]
+        self.assertEqual(len(hidden), 4)
+        self.assertLess(sum(hidden.values()), 3 * overslept_s + 0.01)
+        (finding,) = [f for f in ledger(output)["findings"] if "came last" in f]
+        self.assertRegex(finding, "^rank 2 on .* the others waited .* of it in MPI_(Iallreduce|"
+                                  "Alltoallv|Alltoallv_init)$")  # fmt: skip
+
     def test_matched_probes_that_take_nothing_out_hide_nothing(self):
         for case, messages in (("empty", 10), ("polled", 11), ("nobody", 10)):
             output = self.folder / case

@@ -59,6 +59,27 @@ TEST(Lateness, who_is_late_with_the_last_one_shares_the_blame) {
   EXPECT_EQ(rows[1].max_caused_ns, rows[1].caused_ns);
 }
 
+/// The first did something else until the last one came, the second for half of the time, and the
+/// third came a bit before the last one and did something else as well.
+TEST(Lateness, who_does_something_else_has_not_waited_and_is_not_late) {
+  LatenessTable table;
+  const std::vector<Attendance> members{
+      {0, 900 * kUs, 900 * kUs}, {1, 800 * kUs, 400 * kUs}, {2, 40 * kUs, 40 * kUs}, {3, 0}};
+  table.add(kWorld, kBarrier, members);
+  const std::vector<LatenessRow> rows = table.rows();
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[1].wait_ns, 400 * kUs);
+  EXPECT_EQ(rows[0].wait_ns + rows[2].wait_ns + rows[3].wait_ns, 0u);
+  EXPECT_EQ(rows[0].late_count + rows[1].late_count, 0u);
+  EXPECT_EQ(rows[2].caused_ns, 200 * kUs) << "a tenth of the longest wait is no matter";
+  EXPECT_EQ(rows[3].caused_ns, 200 * kUs);
+  const std::vector<Attendance> hidden{{0, 900 * kUs, 900 * kUs}, {1, 0}};
+  LatenessTable other;
+  other.add(kWorld, kBarrier, hidden);
+  EXPECT_EQ(find_latecomer(other.rows()).caused_ns, 0u);
+  EXPECT_FALSE(is_late(find_latecomer(other.rows())));
+}
+
 /// What is waited is what is caused, whoever came last.
 TEST(Lateness, waits_and_costs_are_the_same_time) {
   LatenessTable table;

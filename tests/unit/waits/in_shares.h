@@ -32,7 +32,8 @@ inline std::vector<std::string> figures(const WaitSummary& summary) {
   add(violations.message_count, violations.collective_count, violations.max_ns);
   for (const auto& [nodes, ns] : violations.by_nodes) add(nodes.first, nodes.second, ns);
   add(summary.message_count, summary.unmatched_count, summary.collective_count,
-      summary.incomplete_count, summary.times_left_out_count, summary.alike_failure_count);
+      summary.incomplete_count, summary.times_left_out_count, summary.alike_failure_count,
+      summary.uncompared_count);
   for (uint8_t hole = 0; hole < kHoleCount; ++hole) add(summary.holes[static_cast<Hole>(hole)]);
   for (const LatenessRow& row : summary.lateness.rows()) {
     add(row.communicator, row.region, row.group, row.count, row.last_count, row.wait_ns,

@@ -83,6 +83,19 @@ inline Event collective(CollectiveOperation operation, int32_t root = -1) {
   return e;
 }
 
+inline Event started(CollectiveOperation operation, uint64_t request) {
+  Event e = message(EventKind::kCollectiveRequest, -1, 0, request);
+  e.operation = operation;
+  return e;
+}
+
+inline Event completed(CollectiveOperation operation, uint64_t request, int32_t root = -1) {
+  Event e = collective(operation, root);
+  e.kind = EventKind::kCollectiveComplete;
+  e.request = request;
+  return e;
+}
+
 /// All regions are MPI calls; that of kOther is named `name` and exchanges nothing.
 inline Model make_model(uint32_t ranks, const std::string& name = "MPI_Call") {
   Model model = test::make_model(ranks);
