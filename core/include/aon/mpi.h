@@ -53,7 +53,7 @@ constexpr uint64_t collective_instance(const Record& record) {
   return has_word ? record.words[3] : 0;
 }
 
-/// A flag of kCollective beside RecordFlags: an MPI_Alltoallv or MPI_Alltoallw in which this process
+/// A flag of kCollective beside RecordFlags: an MPI_Alltoallv or MPI_Alltoallw in which the process
 /// gets something from every other one, so that it cannot be over before all have come.
 constexpr uint16_t kFromAll = 1 << 10;
 
