@@ -1,5 +1,7 @@
 #include "nccl/proxy.h"
 
+#include <algorithm>
+
 #include "nccl/facts.h"
 #include "nccl/slots.h"
 
@@ -7,7 +9,8 @@ namespace aon::nccl {
 namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
-constexpr uint32_t kAttempts = 16;  ///< slots that are looked at for a free one
+constexpr uint32_t kAttempts = 16;             ///< slots that are looked at for a free one
+constexpr uint64_t kLongWaitTicks = 1u << 21;  ///< 1 ms at 2 GHz, 2 ms where ticks are ns
 
 /// NCCL tells of proxies for a chained plugin, too, and of some events after the level was lowered.
 bool has_level(const State* state, Level level) {
@@ -139,6 +142,21 @@ void stop_step(Proxy& proxy, Proxy::Step& step, uint64_t now) {
   clear_sums(proxy, now);
 }
 
+/// A step of a send goes on from waiting for the GPU. What all waited for the piece's first data is
+/// a record of its own where it was long: the kernel may have been queued meanwhile.
+void note_data(Proxy& proxy, const Proxy::Step& first, uint64_t now) {
+  if (proxy.has_data) return;
+  proxy.has_data = true;
+  if (now - first.start_ticks < kLongWaitTicks) return;
+  for (Proxy::Step& step : proxy.steps) {
+    if (step.start_ticks == 0) continue;
+    add_wait(proxy, step, now);
+    proxy.longest_ticks = std::max(proxy.longest_ticks, now - step.start_ticks);
+  }
+  put_proxy(proxy, now, false);
+  clear_sums(proxy, now);
+}
+
 /// Ends a live piece and writes its record; the second one to do so does nothing.
 void finish(Proxy& proxy, uint32_t generation, uint64_t now, bool is_last) {
   uint64_t control = proxy.control.load(std::memory_order_acquire);  // pairs with nccl:proxy
@@ -178,6 +196,7 @@ void* start_proxy(const void* context, const Descriptor* descriptor) {
   proxy->channel = event.channel;
   proxy->is_send = event.is_send != 0;
   proxy->has_steps = false;
+  proxy->has_data = false;
   clear_sums(*proxy, ticks(w));
   for (Proxy::Step& step : proxy->steps) step.start_ticks = 0;
   proxy->control.store((generation & 0xffffffffu) | kLive,
@@ -223,6 +242,7 @@ void change_step(const Handle& handle, int state, const StateArguments* argument
   if (step.start_ticks == 0) return;
   const uint64_t now = ticks(w);
   add_wait(*proxy, step, now);
+  if (step.state == kStateSendGpuWait && state != step.state) note_data(*proxy, step, now);
   const bool tells_bytes = state == kStateSendWait || state == kStateRecvFlushWait;
   if (tells_bytes && arguments != nullptr && g_state->version >= 4 && step.state != state)
     proxy->bytes += arguments->transferred_bytes;

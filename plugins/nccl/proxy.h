@@ -1,5 +1,6 @@
 /// What NCCL's proxy does for operations: at level net a record per operation and channel, at level
-/// step its steps added up by what they wait for, a record per kNcclStepsPerRecord of them.
+/// step its steps added up by what they wait for, a record per kNcclStepsPerRecord of them, and one
+/// without any where the GPU's first data for a send took long.
 ///
 ///     send: start -- GPU -- 8 -- GPU -- 20 -- peer -- 9 -- network -- stop
 ///     recv: start -- 10 -- network -- 11 -- flush -- 12 -- GPU -- stop

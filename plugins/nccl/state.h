@@ -137,6 +137,7 @@ struct Proxy {
   uint8_t channel;
   bool is_send;
   bool has_steps;
+  bool has_data;        ///< of a send: the GPU has given the first
   uint32_t step_count;  ///< since the last record, as all below
   uint64_t start_ticks;
   uint64_t bytes;

@@ -125,6 +125,23 @@ class Training(OnHosts):
         planted_ns = RANKS * 2 * LATE_MS * 1_000_000
         self.assertAlmostEqual(late[0]["network_late_ns"] / planted_ns, 1, places=1)
 
+    def test_a_gpu_that_does_not_take_what_came_is_named(self):
+        """The sends to it wait for the network. It is the only one on its host."""
+        words = ("env", "FAKE_NCCL_NETWORK=1:3:taker", FAKE, "train", 7, STEPS)
+        launch = (AON_RUN, "-o", self.output, "--nccl-level", "step", "--", *words)
+        self.assert_exit(self.hosts.mpirun(1, *launch))
+        self.assert_exit(run([AON, "finalize", self.output]))
+        self.assertRegex("\n".join(ledger(self.output)["findings"]),
+                         r"GPUs that were in time but slow held up 2 operations of NCCL: all lost "
+                         r".* of it by that of rank 2 on n3, in 2")  # fmt: skip
+        with h5py.File(self.output / "profile.h5") as file:
+            late = rows(file, "nccl/lateness")
+        self.assertEqual([r for r in late if r["network_late_count"] != 0], [])
+        (slow,) = [r for r in late if r["gpu_slow_count"] != 0]
+        self.assertEqual((slow["rank"], slow["gpu_slow_count"]), (2, 2))
+        planted_ns = HOSTS * 2 * LATE_MS * 1_000_000
+        self.assertAlmostEqual(slow["gpu_slow_ns"] / planted_ns, 1, places=1)
+
     @unittest.skipIf(MPI != "openmpi", "mpi4py here is Open MPI's")
     def test_a_late_rank_of_an_mpi_program_is_named(self):
         program = self.hosts.folder / "slow_rank.py"

@@ -338,6 +338,10 @@ void Communicator::proxy_steps(const std::vector<Proxy>& proxies, const Oddities
       }
     }
     if (odd.never_ends) return;
+    if (odd.takes_late) {
+      tell(false, 11);
+      tell(false, 12);
+    }
     pass(odd.gpu_wait_us);
     if (version >= 4) tell(true, 20);
     if (version >= 4) pass(100);
@@ -345,9 +349,9 @@ void Communicator::proxy_steps(const std::vector<Proxy>& proxies, const Oddities
     for (const Step& step : steps) use_network(step);
     pass(odd.network_wait_us);
     stop(true);
-    tell(false, 11);
+    if (!odd.takes_late) tell(false, 11);
     pass(100);
-    tell(false, 12);
+    if (!odd.takes_late) tell(false, 12);
     pass(100);
     stop(false);
   }
@@ -368,11 +372,13 @@ void Communicator::progress(const std::vector<Task>& tasks, uint64_t begin_ns, c
     uint64_t arguments[2] = {};
     plugin_->state(proxy.handle, 19, arguments);
   }
+  wants_network_ = wants(kNetPlugin);
+  const bool has_steps = wants(kProxyStep | kNetPlugin);
+  if (has_steps && odd.is_queued) proxy_steps(proxies, odd);
   if (wants(kKernelCh)) {
     for (const Task& task : tasks) start_channels(task, begin_ns, odd, &channels);
   }
-  wants_network_ = wants(kNetPlugin);
-  if (wants(kProxyStep | kNetPlugin)) proxy_steps(proxies, odd);
+  if (has_steps && !odd.is_queued) proxy_steps(proxies, odd);
   for (const Proxy& proxy : proxies) {
     if (!odd.loses_stops && !odd.never_ends) plugin_->stop(proxy.handle);
   }

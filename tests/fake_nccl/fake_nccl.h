@@ -128,6 +128,8 @@ struct Oddities {
   int steps = 4;            ///< of the proxy on each channel
   int gpu_wait_us = 100;    ///< of these for the GPU, and for the network
   int network_wait_us = 1000;
+  bool is_queued = false;     ///< steps wait for a kernel that has not begun, which is told later
+  bool takes_late = false;    ///< what it receives waits for its GPU, not for the network
   bool is_foreign = false;    ///< the proxy works for another process (PXN)
   bool loses_stops = false;   ///< of every second step, and of the operation
   bool copy_engines = false;  ///< no kernel; from version 6 on

@@ -285,8 +285,10 @@ void killed(Run& run) {
   std::_Exit(0);
 }
 
-/// What the proxy does: plainly, for another process, and with stops that never come.
+/// What the proxy does: plainly, behind a GPU that is late with its first data, for another process,
+/// and with stops that never come.
 void proxy(Run& run) { with(run, {}); }
+void late_data(Run& run) { with(run, {.gpu_wait_us = 20'000}); }
 void foreign_proxy(Run& run) { with(run, {.is_foreign = true}); }
 void lost_steps(Run& run) { with(run, {.steps = 40, .loses_stops = true}); }
 
@@ -359,6 +361,7 @@ constexpr Case kCases[] = {
     {"train", [](Run& run) { train(&run.plugin, &run.proxy, run.count); }},
     {"killed", killed},
     {"proxy", proxy},
+    {"late_data", late_data},
     {"busy", busy},
     {"foreign_proxy", foreign_proxy},
     {"lost_steps", lost_steps},

@@ -51,8 +51,14 @@ struct Fault {
 void slow_down(const Fault& network, int step, int own, Oddities* odd) {
   if (network.rank < 0 || step < network.step) return;
   odd->gpu_ns += kLateMs * kMs;
-  const bool is_sending = network.is("all") || (network.is("link") && own == network.rank);
+  const bool is_next = own == (network.rank + 1) % world_size();
+  const bool is_sending = network.is("all") || (!network.is("gpu") && own == network.rank);
+  odd->takes_late = network.is("taker") && is_next;
   (is_sending ? odd->network_wait_us : odd->gpu_wait_us) = 5 * kLateUs;
+  if (!network.is("queued")) return;
+  odd->is_queued = true;
+  odd->queued_ns = 3 * kLateMs * kMs;
+  odd->gpu_wait_us += 3 * kLateUs;
 }
 
 }  // namespace
@@ -64,6 +70,8 @@ void slow_down(const Fault& network, int step, int own, Oddities* odd) {
 ///     FAKE_NCCL_NETWORK=RANK:STEP:link|all|gpu  AllReduces from STEP on take 20 ms longer: its
 ///                                  sends wait for the network and others' for their GPUs; or all
 ///                                  for the network, or all for their GPUs
+///     FAKE_NCCL_NETWORK=RANK:STEP:queued|taker  as link, with kernels queued for 60 ms; or as the
+///                                  next rank's GPU does not take what it sends
 ///     FAKE_NCCL_HANG=RANK:STEP:skip|other   does not come to that AllReduce, or calls another
 ///     FAKE_NCCL_HANG=RANK:STEP:order|bytes  swaps it with an AllGather, or halves its elements
 ///     FAKE_NCCL_HANG=RANK:STEP:lone         does not come to its transfers

@@ -292,7 +292,11 @@ class NetworkColumns {
         peer_(table->add<int64_t>("network_late_peer",
                                   {"1",
                                    "rank in the communicator that most of it was sent to, "
-                                   "-1 none"})) {
+                                   "-1 none"})),
+        slow_count_(table->add<uint64_t>(
+            "gpu_slow_count", {"1", "slow operations in which its GPU held up the others"})),
+        slow_(table->add<uint64_t>("gpu_slow_ns", {"ns", "all members lost in these"})),
+        gpus_(network.gpus) {
     for (const auto& [key, link] : network.links) {
       const auto [communicator, region, source, peer] = key;
       LateSends& row = rows_[{communicator, region, source}];
@@ -308,6 +312,10 @@ class NetworkColumns {
     count_.append(own.sum.count);
     lost_.append(own.sum.lost_ns);
     peer_.append(own.peer);
+    const auto gpu = gpus_.find({row.communicator, row.region, row.group});
+    const nccl::NetworkLate slow = gpu != gpus_.end() ? gpu->second : nccl::NetworkLate();
+    slow_count_.append(slow.count);
+    slow_.append(slow.lost_ns);
   }
 
  private:
@@ -315,6 +323,9 @@ class NetworkColumns {
   Column<uint64_t>& count_;
   Column<uint64_t>& lost_;
   Column<int64_t>& peer_;
+  Column<uint64_t>& slow_count_;
+  Column<uint64_t>& slow_;
+  const decltype(nccl::NetworkSummary::gpus)& gpus_;
 };
 
 void add_network_attributes(hid_t group, const nccl::LatenessSummary& lateness) {
@@ -326,6 +337,8 @@ void add_network_attributes(hid_t group, const nccl::LatenessSummary& lateness) 
   add("network_late_operations", network.all.count);
   add("network_late_ns", network.all.lost_ns);
   add("network_late_ns_of_no_link", network.even.lost_ns);
+  add("gpu_slow_operations", network.all_gpus.count);
+  add("gpu_slow_ns", network.all_gpus.lost_ns);
   add("operations_with_steps_left_out", network.left_out_count);
   add("send_records_left_out", lateness.unmatched_send_count);
 }

@@ -174,6 +174,7 @@ class Findings final : public Writer {
   void add_nccl_slow(const nccl::LatenessSummary& late, std::vector<Finding>* findings) const;
   /// network_findings.cpp; false: there is nothing to tell.
   bool add_network_late(const nccl::LatenessSummary& late, std::vector<Finding>* findings) const;
+  bool add_slow_gpu(const nccl::LatenessSummary& late, std::vector<Finding>* findings) const;
   /// proxy_findings.cpp
   void add_proxy_waits(const LatenessTable& lateness, std::vector<Finding>* findings) const;
   std::string process_text(uint32_t group) const;

@@ -142,10 +142,11 @@ void Findings::add_shared_cpu(double busy_ns, std::vector<Finding>* findings) co
                    names_of(ranks), ranks.size() == 1 ? "has one CPU" : "have one CPU each")});
 }
 
-/// What the network is known to have made slow is told with the link.
+/// What a link or a GPU is known to have made slow is told with it.
 void Findings::add_nccl_slow(const nccl::LatenessSummary& late,
                              std::vector<Finding>* findings) const {
-  const bool has_told = add_network_late(late, findings);
+  bool has_told = add_network_late(late, findings);
+  has_told |= add_slow_gpu(late, findings);
   std::vector<TrueTimes> collectives;  // transfers have links
   std::copy_if(late.times.begin(), late.times.end(), std::back_inserter(collectives),
                [&](const TrueTimes& row) {

@@ -1,4 +1,4 @@
-// Operations of NCCL that were slow with nobody late, and the link whose sends held them up.
+// Operations of NCCL that were slow with nobody late, and the link or the GPU that held them up.
 
 #include <fmt/format.h>
 
@@ -51,6 +51,31 @@ bool Findings::add_network_late(const nccl::LatenessSummary& late,
   findings->push_back(
       {lost_ns * 1e-9,
        fmt::format("the network held up {} operations of NCCL: their GPUs lost {}, {}",
+                   grouped(all.count), text_of_ns(all.lost_ns), which)});
+  return true;
+}
+
+/// That a GPU was busy with something else, slow, or short of room for NCCL's kernel is not known.
+bool Findings::add_slow_gpu(const nccl::LatenessSummary& late,
+                            std::vector<Finding>* findings) const {
+  const nccl::NetworkLate& all = late.network.all_gpus;
+  const auto lost_ns = static_cast<double>(all.lost_ns);
+  if (all.lost_ns == 0 || lost_ns < kLeastOperationShare * busy_ns(late.table)) return false;
+  std::map<uint32_t, nccl::NetworkLate> gpus;  // by member
+  for (const auto& [key, gpu] : late.network.gpus) add(gpu, &gpus[std::get<2>(key)]);
+  std::pair<uint32_t, nccl::NetworkLate> worst;
+  for (const auto& gpu : gpus) {
+    if (gpu.second.lost_ns > worst.second.lost_ns) worst = gpu;
+  }
+  std::string which = "no rank's more than the others'";
+  if (static_cast<double>(worst.second.lost_ns) >= kLeastNamed * lost_ns) {
+    which = fmt::format("{} of it by that of {}, in {}", text_of_ns(worst.second.lost_ns),
+                        nccl::member_text(*model_, late.members[worst.first]),
+                        grouped(worst.second.count));
+  }
+  findings->push_back(
+      {lost_ns * 1e-9,
+       fmt::format("GPUs that were in time but slow held up {} operations of NCCL: all lost {}, {}",
                    grouped(all.count), text_of_ns(all.lost_ns), which)});
   return true;
 }

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "core/base/digits.h"
-#include "core/base/median.h"
 #include "writers/nccl/operations.h"
 #include "writers/waits/store_state.h"
 #include "writers/waits/waits.h"
@@ -162,7 +161,8 @@ Status LatenessAnalysis::add_part(const NcclOperation& operation) {
     part.place = is_send ? 0 : 1;
   }
   if (has_steps_) {
-    Status status = sends_.add_operation(operation.communicator, operation.call, part.part_key());
+    Status status = sends_.add_operation(operation.communicator, operation.call, part.part_key(),
+                                         operation.gpu_begin_ns);
     if (!status) return status;
   }
   return store_.add(part);
@@ -336,41 +336,6 @@ void LatenessAnalysis::add_lateness(std::span<const Part> parts) {
     causes.gpu_ns += gpu_ns;
     causes.host_ns += late.caused_ns(i) - gpu_ns;
   }
-}
-
-/// The link that waited longest for the network; of a transfer it is the only one.
-Status LatenessAnalysis::add_sends(std::span<const Part> parts, uint64_t time_ns) {
-  if (operation_sends_.empty()) return {};
-  std::vector<uint64_t> others_ns;
-  const SendWaits* longest = &operation_sends_.front();
-  for (const SendWaits& one : operation_sends_) {
-    if (one.network_ns > longest->network_ns) longest = &one;
-  }
-  for (const SendWaits& one : operation_sends_) {
-    if (&one != longest) others_ns.push_back(one.network_ns);
-  }
-  const Part& first = parts.front();
-  const bool is_transfer = (first.key & kTransfer) != 0;
-  // In each of the others two members send at least: the rest is missing, and nothing compares.
-  if (!is_transfer && others_ns.empty()) return {};
-  const size_t to = is_transfer ? 1 : longest->peer;
-  if (to >= parts.size() || to == longest->part.place) return {};  // of no member: damage
-  const Part &source = parts[longest->part.place], &destination = parts[to];
-  SentOperation sent{};
-  sent.bytes = first.bytes;
-  sent.time_ns = time_ns;
-  sent.network_ns = longest->network_ns;
-  sent.all_ns = longest->all_ns;
-  sent.late_ns = source.gpu_ns - std::min(source.gpu_ns, destination.gpu_ns);
-  sent.communicator = first.communicator;
-  sent.region = first.region;
-  sent.source = source.member;
-  sent.destination = destination.member;
-  sent.peer = longest->peer;
-  sent.others_count = static_cast<uint32_t>(others_ns.size());
-  sent.others_ns = lower_median(std::move(others_ns));
-  sent.member_count = static_cast<uint32_t>(parts.size());
-  return network_.add(sent);
 }
 
 void LatenessAnalysis::sort_steps() {

@@ -229,6 +229,8 @@ class LatenessAnalysis final : public Writer {
   bool is_connecting(std::span<const Part> parts) const;
   void add_lateness(std::span<const Part> parts);
   Status add_sends(std::span<const Part> parts, uint64_t time_ns);
+  bool are_apart(uint32_t communicator);
+  static HeldMember held_member(std::span<const Part> parts, const LongestWaits& longest);
   void keep_wait(const Part& part, uint64_t wait_ns);
   void note_wait(const Part& part, uint64_t wait_ns);
   void sort_steps();
@@ -243,6 +245,7 @@ class LatenessAnalysis final : public Writer {
   bool has_steps_ = false;  ///< the current group may tell steps of proxies
   NetworkLateness network_;
   std::vector<SendWaits> operation_sends_;  ///< of the one that is matched
+  std::map<uint32_t, bool> apart_;          ///< by communicator
   std::optional<TimelineWaits> waits_;
   std::unordered_map<uint64_t, uint64_t> waited_before_ns_;  ///< by location
   /// Of those in the archive, by group and local communicator: index.

@@ -1,14 +1,14 @@
 #include "writers/nccl/network_late.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
+
+#include "writers/nccl/send_waits.h"
 
 namespace aon::writers::nccl {
 namespace {
 
 constexpr size_t kMemoryBytes = size_t{1} << 20;
-constexpr double kMostly = 2.0 / 3;   ///< of a link's waiting is for the network
 constexpr uint32_t kLeastOthers = 3;  ///< to say from one operation what is usual
 
 /// Null: there was no room for one.
@@ -29,20 +29,34 @@ bool stands_out(const SentOperation& operation) {
          ns(operation.network_ns) >= kSlowOperationRatio * ns(operation.others_ns);
 }
 
+/// Of the excess, what is explained by a wait beyond the usual. Sums of steps side by side differ
+/// by more than the operation is longer, for no reason.
+uint64_t explained_ns(uint64_t wait_ns, uint64_t usual_ns, uint64_t excess_ns) {
+  if (ns(wait_ns) < kSlowOperationRatio * ns(usual_ns)) return 0;
+  return std::min(excess_ns, wait_ns - std::min(wait_ns, usual_ns));
+}
+
 /// What the network held up each member; 0: nothing, as far as is told.
-uint64_t network_ns_of(const SentOperation& operation, uint64_t usual_time_ns,
-                       uint64_t usual_wait_ns) {
-  if (ns(operation.time_ns) < kSlowOperationRatio * ns(usual_time_ns) ||
-      ns(operation.network_ns) < kMostly * ns(operation.all_ns))
+uint64_t network_ns_of(const SentOperation& operation, uint64_t excess_ns, uint64_t usual_ns) {
+  if (!is_most(operation.network_ns, operation.all_ns) || operation.late_ns >= excess_ns / 2)
     return 0;
-  const uint64_t excess_ns = operation.time_ns - usual_time_ns;
-  if (operation.late_ns >= excess_ns / 2) return 0;
   if (operation.others_count >= kLeastOthers && stands_out(operation))
-    usual_wait_ns = std::min(usual_wait_ns, operation.others_ns);
-  // Sums of steps side by side differ by more than the operation is longer, for no reason.
-  if (ns(operation.network_ns) < kSlowOperationRatio * ns(usual_wait_ns)) return 0;
-  const uint64_t beyond_ns = operation.network_ns - std::min(operation.network_ns, usual_wait_ns);
-  return std::min(excess_ns, beyond_ns);
+    usual_ns = std::min(usual_ns, operation.others_ns);
+  return explained_ns(operation.network_ns, usual_ns, excess_ns);
+}
+
+/// The same of one GPU.
+uint64_t gpu_ns_of(const HeldMember& gpu, uint64_t excess_ns, uint64_t usual_ns) {
+  if (gpu.others_count == 0 || ns(gpu.held_ns) < kSlowOperationRatio * ns(gpu.others_ns) ||
+      gpu.late_ns >= excess_ns / 2)
+    return 0;
+  if (gpu.others_count >= kLeastOthers) usual_ns = std::min(usual_ns, gpu.others_ns);
+  return explained_ns(gpu.held_ns, usual_ns, excess_ns);
+}
+
+void add_to(NetworkLate* late, uint64_t lost_ns) {
+  ++late->count;
+  late->lost_ns += lost_ns;
 }
 
 }  // namespace
@@ -51,14 +65,17 @@ NetworkLateness::NetworkLateness(std::filesystem::path folder)
     : store_(std::move(folder), kMemoryBytes) {}
 
 Status NetworkLateness::add(const SentOperation& operation) {
+  const auto& [communicator, region, bytes] =
+      std::tie(operation.communicator, operation.region, operation.bytes);
   // Without a row of its own it is not judged.
-  static_cast<void>(
-      waits_.add(operation.communicator, operation.region, operation.bytes, operation.network_ns));
+  static_cast<void>(waits_.add(communicator, region, bytes, operation.longest_ns));
+  static_cast<void>(gpu_waits_.add(communicator, region, bytes, operation.gpu.held_ns));
   return store_.add(operation);
 }
 
 Status NetworkLateness::judge(std::span<const TrueTimes> times, NetworkSummary* to) {
   const std::vector<TrueTimes> waits = waits_.take();
+  const std::vector<TrueTimes> gpu_waits = gpu_waits_.take();
   Result<SortedStore<SentOperation>::Reader> reader = store_.read();
   if (!reader) return reader.error();
   for (;;) {
@@ -68,25 +85,30 @@ Status NetworkLateness::judge(std::span<const TrueTimes> times, NetworkSummary* 
     const SentOperation& operation = **next;
     const TrueTimes* time = row_of(times, operation);
     const TrueTimes* wait = row_of(waits, operation);
-    if (time == nullptr || wait == nullptr) {
+    const TrueTimes* gpu_wait = row_of(gpu_waits, operation);
+    if (time == nullptr || wait == nullptr || gpu_wait == nullptr) {
       ++to->left_out_count;
       continue;
     }
     ++to->told_count;
-    const uint64_t network_ns = network_ns_of(operation, time->usual_ns, wait->usual_ns);
-    if (network_ns != 0) note(operation, network_ns, to);
+    if (ns(operation.time_ns) < kSlowOperationRatio * ns(time->usual_ns)) continue;
+    const uint64_t excess_ns = operation.time_ns - time->usual_ns;
+    const uint64_t network_ns = network_ns_of(operation, excess_ns, wait->usual_ns);
+    if (network_ns != 0) {
+      note(operation, network_ns, to);
+      continue;
+    }
+    const uint64_t gpu_ns = gpu_ns_of(operation.gpu, excess_ns, gpu_wait->usual_ns);
+    if (gpu_ns != 0) note_gpu(operation, gpu_ns, to);
   }
 }
 
 void NetworkLateness::note(const SentOperation& operation, uint64_t network_ns,
                            NetworkSummary* to) {
-  const auto add = [&](NetworkLate* late) {
-    ++late->count;
-    late->lost_ns += network_ns * operation.member_count;
-  };
-  add(&to->all);
+  const uint64_t lost_ns = network_ns * operation.member_count;
+  add_to(&to->all, lost_ns);
   to->excess_ns[{operation.communicator, operation.region, operation.bytes}] += network_ns;
-  if (!stands_out(operation)) return add(&to->even);
+  if (!stands_out(operation)) return add_to(&to->even, lost_ns);
   const auto key =
       std::tuple(operation.communicator, operation.region, operation.source, operation.peer);
   if (to->links.size() >= kMaxRows && to->links.count(key) == 0) {
@@ -94,8 +116,21 @@ void NetworkLateness::note(const SentOperation& operation, uint64_t network_ns,
     return;
   }
   NetworkLate& link = to->links[key];
-  add(&link);
+  add_to(&link, lost_ns);
   link.destination = operation.destination;
+}
+
+void NetworkLateness::note_gpu(const SentOperation& operation, uint64_t gpu_ns,
+                               NetworkSummary* to) {
+  const uint64_t lost_ns = gpu_ns * operation.member_count;
+  add_to(&to->all_gpus, lost_ns);
+  to->excess_ns[{operation.communicator, operation.region, operation.bytes}] += gpu_ns;
+  const auto key = std::tuple(operation.communicator, operation.region, operation.gpu.member);
+  if (to->gpus.size() < kMaxRows || to->gpus.count(key) != 0) {
+    add_to(&to->gpus[key], lost_ns);
+  } else {
+    ++to->left_out_count;
+  }
 }
 
 }  // namespace aon::writers::nccl

@@ -20,7 +20,18 @@
 /// Who comes late does not lengthen the shortest part, which is that of the last one to come: so a
 /// late host or GPU has no excess, whatever the others' sends wait for meanwhile. By sockets, a
 /// send to who comes late waits for the network: where the receiver came later than the sender by
-/// half of the excess or more, nothing is told.
+/// half of the excess or more, nothing is told. By sockets a send also waits for the network while
+/// the receiver's GPU does not take what came: where that is two thirds of it, it is no link's
+/// (send_waits.h).
+///
+/// Where the network is not to blame, that GPU may be:
+///
+///     held = what a member's receives and sends waited for its GPU, all that it has on a channel:
+///            what came was not taken, and what could go was not given
+///     lost = min(excess, held - usual), as above, where it stands out among two members or more
+///
+/// That is said of communicators alone whose members are on one machine each: of others a GPU may
+/// have waited for its neighbours, which no proxy sees. Of transfers it is not said.
 /// Thread: one.   Cost: some ns per operation; memory 1 MiB, the rest in a file of kOperationBytes
 /// per operation of which steps are known, and a row per link and function, bounded.
 /// Errors: kIo, when that has no room.
@@ -38,14 +49,25 @@
 
 namespace aon::writers::nccl {
 
-/// An operation and the link of it that waited longest for the network.
+/// A member whose proxy waited for its GPU.
+struct HeldMember {
+  uint64_t held_ns;    ///< 0: nothing is told of GPUs
+  uint64_t others_ns;  ///< median of the others
+  uint64_t late_ns;    ///< it came later than the first one
+  uint32_t member;
+  uint32_t others_count;
+};
+
+/// An operation, the link of it that waited longest for the network, and the slowest GPU.
 struct SentOperation {
   uint64_t bytes;
   uint64_t time_ns;     ///< the shortest part
-  uint64_t network_ns;  ///< what the sends of that link waited for the network, on one channel
+  uint64_t longest_ns;  ///< what any link's sends waited for the network, on one channel
+  uint64_t network_ns;  ///< what those of that link did; 0: there is none
   uint64_t all_ns;      ///< and for anything
   uint64_t others_ns;   ///< median of the other members' links
   uint64_t late_ns;     ///< its receiver came later than its sender
+  HeldMember gpu;
   uint32_t communicator;
   uint32_t region;
   uint32_t source;       ///< members
@@ -72,8 +94,11 @@ struct NetworkSummary {
   std::map<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t>, NetworkLate> links;
   NetworkLate all;   ///< those without a link as well
   NetworkLate even;  ///< of these, where no link stands out
+  /// Of GPUs instead, by communicator, region and member.
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, NetworkLate> gpus;
+  NetworkLate all_gpus;
   /// By communicator, region and bytes: what operations took longer for it, each once.
-  std::map<std::tuple<uint32_t, uint32_t, uint64_t>, uint64_t> excess_ns;
+  std::map<std::tuple<uint32_t, uint32_t, uint64_t>, uint64_t> excess_ns;  ///< by either
   uint64_t told_count = 0;      ///< operations of which steps are known
   uint64_t left_out_count = 0;  ///< operations beyond the rows
 };
@@ -91,9 +116,11 @@ class NetworkLateness {
 
  private:
   static void note(const SentOperation& operation, uint64_t network_ns, NetworkSummary* to);
+  static void note_gpu(const SentOperation& operation, uint64_t gpu_ns, NetworkSummary* to);
 
   SortedStore<SentOperation> store_;
-  TrueTimeTable waits_;  ///< the longest of each operation
+  TrueTimeTable waits_;      ///< the longest of each operation
+  TrueTimeTable gpu_waits_;  ///< the same
 };
 
 }  // namespace aon::writers::nccl

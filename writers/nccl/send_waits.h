@@ -1,22 +1,27 @@
-/// What the sends of each member waited for in each operation. The proxy's records name the call
-/// that they work for; here that becomes what all members' parts are brought together by:
+/// What the proxies of each member waited for in each operation. Their records name the call that
+/// they work for; here that becomes what all members' parts are brought together by:
 ///
-///     of a process:  operations  (communicator, call) -> communicator, key, sequence, place
-///                    sends       (communicator, call, peer, channel) -> what they waited
+///     of a process:  operations  (communicator, call) -> communicator, key, sequence, place, begin
+///                    works       (communicator, call, channel, direction, peer) -> waits
 ///                    when its events have passed both are joined
-///     of all:        a row per operation and member that sends: of its links' channels the one
+///     of all:        of an operation and member that sends, a row: of its links' channels the one
 ///                    that waited longest for the network, summed up over steps. Channels side by
 ///                    side would hide that one of them stalls, and ranks have more or fewer
+///                    of each whom it receives from, a row: on one channel, what came and waited
+///                    for the GPU
 ///
-/// Only level step tells it. Sends whose operation is not known, or has no times on the GPU, are
-/// left out and counted.
+/// What sends wait for the GPU before its kernel begins is no part of it: NCCL's proxy works from
+/// the launch on. Only level step tells it. Sends whose operation is not known, or has no times on
+/// the GPU, are left out and counted.
 /// Thread: one.   Cost: some ns per record; memory 4 MiB, the rest in files in the output's folder:
-/// kOperationBytes per operation, and 32 per record of sends of the current process.
+/// kOperationBytes per operation (more, where it receives from several), and 64 per record of steps
+/// of the current process.
 /// Errors: kIo, when these have no room.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -41,15 +46,38 @@ struct PartKey {
   }
 };
 
-/// Steps run side by side: waits are the sums of theirs, and may be more than the time they took.
+/// Of a member's sends, or of its receives from one other. Steps run side by side: waits are the
+/// sums of theirs, and may be more than the time they took.
 struct SendWaits {
   PartKey part;
   uint64_t network_ns;
-  uint64_t all_ns;  ///< for the GPU, for the peer and for the network
-  uint32_t peer;    ///< rank in the communicator
-  uint32_t reserved;
-  bool operator<(const SendWaits& other) const { return part < other.part; }
+  uint64_t all_ns;  ///< for the GPU, from its kernel's begin on, for the peer and for the network
+  /// Of receives: what came waited for the GPU. Of sends: on one channel that, from all whom the
+  /// member receives from, and at the same time those whom it sends to waited for its GPU.
+  uint64_t gpu_ns;
+  uint32_t peer;  ///< rank in the communicator
+  uint32_t is_receive;
+  bool operator<(const SendWaits& other) const {
+    if (part < other.part || other.part < part) return part < other.part;
+    return std::tie(is_receive, peer) < std::tie(other.is_receive, other.peer);
+  }
 };
+
+/// Of a link's waiting.
+constexpr bool is_most(uint64_t part_ns, uint64_t all_ns) {
+  return static_cast<double>(part_ns) >= 2.0 / 3 * static_cast<double>(all_ns);
+}
+
+/// What waited longest in an operation, of what can have held it up.
+struct LongestWaits {
+  const SendWaits* link = nullptr;  ///< null: all that was sent waited for its receiver's GPU
+  std::vector<uint64_t> others_ns;  ///< of all members but the link's
+  uint64_t network_ns = 0;          ///< of any link, the longest
+  const SendWaits* gpu = nullptr;   ///< of the member whose GPU was waited for longest
+  std::vector<uint64_t> other_gpus_ns;
+};
+/// `rows`: all of the operation, in order.   Cost: a search per row.
+LongestWaits find_longest(std::span<const SendWaits> rows, bool is_transfer);
 
 /// Whether any process may tell steps of its proxies.
 bool may_have_steps(const Group& group);
@@ -57,12 +85,14 @@ bool may_have_steps(const Model& model);
 
 class SendWaitStore {
  public:
-  static constexpr size_t kOperationBytes = 32 + sizeof(SendWaits);  ///< of temporary files
+  static constexpr size_t kOperationBytes = 40 + 2 * sizeof(SendWaits);  ///< of temporary files
+  static constexpr size_t kMaxSources = 16;  ///< whom it receives from; beyond, those who wait less
 
   explicit SendWaitStore(std::filesystem::path folder);
 
-  /// Of the current process, whose ids `communicator` and `call` are.
-  Status add_operation(uint32_t communicator, uint32_t call, const PartKey& part);
+  /// Of the current process, whose ids `communicator` and `call` are, and whose GPU began then.
+  Status add_operation(uint32_t communicator, uint32_t call, const PartKey& part,
+                       uint64_t begin_ns);
   Status add(const NcclProxyWork& work);
   /// What follows is another process's.
   Status end_group();
@@ -90,6 +120,7 @@ class SendWaitStore {
  private:
   struct Operation {
     PartKey part;
+    uint64_t begin_ns;
     uint32_t communicator;
     uint32_t call;
     bool operator<(const Operation& other) const {
@@ -97,25 +128,33 @@ class SendWaitStore {
              std::tie(other.communicator, other.call, other.part);
     }
   };
-  static_assert(sizeof(Operation) + sizeof(SendWaits) == kOperationBytes);
-  struct Send {
+  static_assert(sizeof(Operation) + 2 * sizeof(SendWaits) == kOperationBytes);
+  /// A record of steps.
+  struct Work {
+    uint64_t gpu_ns;
     uint64_t network_ns;
-    uint64_t all_ns;
+    uint64_t other_ns;       ///< for the peer, for the flush
+    uint64_t first_data_ns;  ///< of a send, when the GPU gave it, if this is from before; or 0
+    uint64_t waited_ns;      ///< for how long its steps had waited then
     uint32_t communicator;
     uint32_t call;
-    uint32_t peer;
     uint32_t channel;
+    uint32_t is_receive;
+    uint32_t peer;
+    uint32_t reserved;
+    uint64_t before_ns(uint64_t begin_ns) const;
     bool is_of(const Operation& one) const {
       return communicator == one.communicator && call == one.call;
     }
     bool is_before(const Operation& one) const {
       return std::tie(communicator, call) < std::tie(one.communicator, one.call);
     }
-    bool operator<(const Send& other) const {
-      return std::tie(communicator, call, peer, channel) <
-             std::tie(other.communicator, other.call, other.peer, other.channel);
+    bool operator<(const Work& other) const {
+      return std::tie(communicator, call, channel, is_receive, peer) <
+             std::tie(other.communicator, other.call, other.channel, other.is_receive, other.peer);
     }
   };
+  class Sums;
 
   Status join();
 
@@ -124,8 +163,8 @@ class SendWaitStore {
   uint64_t left_out_count_ = 0;
   // Of the current process.
   SortedStore<Operation> operations_;
-  SortedStore<Send> sends_;
-  uint64_t send_count_ = 0;
+  SortedStore<Work> works_;
+  uint64_t work_count_ = 0;
 };
 
 }  // namespace aon::writers::nccl

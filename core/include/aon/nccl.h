@@ -23,9 +23,9 @@
 /// the whole one with the same communicator and count of calls; without one it never ended.
 ///
 /// At levels net and step there are records of kNcclProxySlots, too, of what NCCL's proxy did for
-/// an operation on one channel: one when that is over, and at level step one after each
-/// kNcclStepsPerRecord steps, with what came since the one before. Their id is kNcclProxySite or,
-/// with steps, kNcclStepSite; a64 the bytes that moved, start and duration those of that part.
+/// an operation on one channel: one when that is over, at level step one after kNcclStepsPerRecord
+/// steps, one before a send's first data where the GPU's took long, each with what is new. Their id
+/// is kNcclProxySite or, with steps, kNcclStepSite; a64 the bytes moved, times those of that part.
 ///
 /// | word | content                                                                             |
 /// |------|-------------------------------------------------------------------------------------|
@@ -35,7 +35,7 @@
 /// | 2    | low half: steps that are told here; high half: events of the network plugin          |
 /// | 3    | bytes of a chunk                                                                     |
 /// | 4..7 | ticks that the steps waited for the GPU, the peer, the network, the flush            |
-/// | 8    | ticks of the longest step                                                            |
+/// | 8    | ticks of the longest step; where none has ended, of the longest so far               |
 /// | 11   | wide duration                                                                        |
 ///
 /// NCCL keeps the GPU's times of a channel's last 64 operations; what its proxy reads later is told

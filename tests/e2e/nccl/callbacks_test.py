@@ -317,8 +317,19 @@ class GivenUp(PluginTestCase):
 
 class Proxy(PluginTestCase):
     def work(self, case, level, version=7, count=1):
+        """Without what a busy machine delays: records before the first data."""
         ring = self.ring_of(case, version, count, AON_NCCL_LEVEL=level)
-        return ring, proxy_work(ring)
+        return ring, [work for work in proxy_work(ring) if not work.is_before_data]
+
+    def test_what_sends_wait_for_the_first_data_stands_apart(self):
+        told = proxy_work(self.ring_of("late_data", 7, 1, AON_NCCL_LEVEL="step"))
+        self.assertEqual(len(told), 6)
+        for channel in range(2):
+            first, rest = [w for w in told if w.is_send and w.channel == channel]
+            self.assertTrue(first.is_before_data and not first.is_last and rest.is_last)
+            self.assertEqual((first.ready, first.network, first.bytes, rest.steps), (0, 0, 0, 4))
+            self.assertGreaterEqual(first.longest, 20_000_000)
+            self.assertGreaterEqual(first.gpu, 80_000_000)  # four side by side
 
     def test_level_net_has_a_record_per_operation_channel_and_direction(self):
         for version in range(4, 8):

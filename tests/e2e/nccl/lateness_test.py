@@ -150,6 +150,22 @@ class Lateness(PluginTestCase):
                          r"\(GPU 3\), in 3")  # fmt: skip
         self.assertNotIn("with nobody late", findings)  # the same once more
 
+    def test_kernels_that_are_queued_hide_no_link(self):
+        """Its sends wait 60 ms for the kernel and 100 ms for the network: less than two thirds."""
+        tables, attributes, findings = self.job(8, "step", FAKE_NCCL_NETWORK="2:5:queued")
+        late = self.network_late(tables)
+        self.assertEqual([(rank, late[rank][0], late[rank][2]) for rank in late], [(2, 3, 3)])
+        self.assertEqual(attributes["network_late_operations"], 3)
+        self.assertIn("by sends from rank 2", findings)
+
+    def test_a_link_to_a_gpu_that_does_not_take_what_came_is_not_blamed(self):
+        """Nor is that GPU, which may have waited for others on its machine."""
+        tables, attributes, findings = self.job(8, "step", FAKE_NCCL_NETWORK="2:5:taker")
+        self.assertEqual(self.network_late(tables), {})
+        self.assertEqual(attributes["network_late_operations"], 0)
+        self.assertEqual(attributes["gpu_slow_operations"], 0)
+        self.assertRegex(findings, "3 of 8 ncclAllReduce .* with nobody late")
+
     def test_a_network_that_is_slow_for_all_is_told_without_a_link(self):
         tables, attributes, findings = self.job(8, "step", FAKE_NCCL_NETWORK="2:5:all")
         self.assertEqual(self.network_late(tables), {})

@@ -52,6 +52,7 @@ class ProxyWork:
         self.peer, self.planned = words[1] & 0xFFFFFFFF, words[1] >> 32
         self.steps, self.events = words[2] & 0xFFFFFFFF, words[2] >> 32
         self.gpu, self.ready, self.network, self.flush, self.longest = words[4:9]
+        self.is_before_data = self.steps == 0 and self.gpu != 0
 
 
 def proxy_work(ring):

@@ -16,10 +16,10 @@ VERSIONS = (4, 5, 7)
 CASES = {
     "allreduce": 300, "communicators": 10, "copy_engines": 5, "crowd": 1, "double_stop": 3,
     "every": 1, "exchange": 100, "foreign_proxy": 3, "graph": 3, "graph_relevelled": 3, "junk": 1,
-    "late_proxy": 300, "lone_stop": 3, "lost_steps": 2, "many": 20, "missing_channels": 300,
-    "missing_stop": 3, "no_finalize": 10, "no_timer": 3, "no_work": 300, "one_rank": 3,
-    "paused": 30, "proxy": 20, "relevelled": 1, "reloaded": 5, "self_transfers": 3, "toggled": 9,
-    "two_ranks": 50, "unmasked": 5,
+    "late_data": 1, "late_proxy": 300, "lone_stop": 3, "lost_steps": 2, "many": 20,
+    "missing_channels": 300, "missing_stop": 3, "no_finalize": 10, "no_timer": 3, "no_work": 300,
+    "one_rank": 3, "paused": 30, "proxy": 20, "relevelled": 1, "reloaded": 5, "self_transfers": 3,
+    "toggled": 9, "two_ranks": 50, "unmasked": 5,
 }  # fmt: skip
 CHAINED = ("every", "double_stop", "missing_stop", "graph", "junk", "two_ranks", "foreign_proxy")
 

@@ -88,6 +88,8 @@ class NcclLateness : public testing::Test {
     uint32_t steps = 16;       ///< 0: level net
     bool is_send = true;
     uint32_t first_channel = 0;
+    uint64_t end_ns = 0;
+    uint64_t longest_ns = 0;
   };
   void send(uint32_t rank, uint32_t call, const Sent& sent) {
     const auto ranks = static_cast<uint32_t>(model_.groups.size());
@@ -102,6 +104,8 @@ class NcclLateness : public testing::Test {
       work.gpu_ns = sent.gpu_ns / 2;
       work.peer_ns = sent.peer_ns / 2;
       work.step_count = sent.steps / 2;
+      work.end_ns = sent.end_ns;
+      work.longest_ns = sent.longest_ns;
       work.is_send = sent.is_send;
       sent_[rank].push_back(work);
     }

@@ -248,6 +248,167 @@ TEST_F(NcclNetworkLate, is_told_of_transfers) {
   EXPECT_EQ(network.all.lost_ns, 2 * kExcessNs);
 }
 
+/// Beside what `operation` told last: what `rank` receives from the one before it.
+class NcclSlowGpu : public NcclNetworkLate {
+ protected:
+  NcclSlowGpu() { put_apart(); }
+  void put_apart() {
+    job_.nodes.resize(ranks_);
+    for (Group& group : model_.groups) {
+      group.node = group.id;
+      job_.nodes[group.id].host = "n" + std::to_string(group.id);
+    }
+  }
+  void receive(uint32_t rank, const Sent& received) {
+    Sent sent = received;
+    sent.is_send = false;
+    if (sent.to == UINT32_MAX) sent.to = (rank + ranks_ - 1) % ranks_;
+    send(rank, calls_ - 1, sent);
+  }
+  /// In time, and slow to take what rank 1 sends: by sockets that waits for the network.
+  void slow_gpu(uint32_t rank = 2) {
+    operation({.excess_ns = kExcessNs, .sends = {{rank - 1, {.network_ns = kSlowNs}}}});
+    receive(rank, {.network_ns = 100 * kUs, .gpu_ns = kSlowNs});
+  }
+  void expect_no_gpu() {
+    expect_nobody();
+    EXPECT_EQ(analysis_.summary()->network.all_gpus.count, 0u);
+    EXPECT_TRUE(analysis_.summary()->network.gpus.empty());
+  }
+};
+
+TEST_F(NcclSlowGpu, is_named_instead_of_the_link_to_it) {
+  usual(5);
+  slow_gpu();
+  slow_gpu();
+  const NetworkSummary& network = run().network;
+  EXPECT_EQ(network.all.count, 0u);
+  EXPECT_TRUE(network.links.empty());
+  EXPECT_EQ(network.all_gpus.count, 2u);
+  ASSERT_EQ(network.gpus.size(), 1u);
+  const auto& [key, gpu] = *network.gpus.begin();
+  EXPECT_EQ(key, std::tuple(0u, kAllReduce, 2u));
+  EXPECT_EQ(gpu.count, 2u);
+  EXPECT_EQ(gpu.lost_ns, 4 * 2 * kExcessNs);
+  EXPECT_EQ(network.excess_ns.at({0, kAllReduce, 4096}), 2 * kExcessNs);
+}
+
+TEST_F(NcclSlowGpu, is_not_named_beside_others_on_its_machine_for_which_it_may_have_waited) {
+  job_.nodes[3].host = "n2";
+  usual(5);
+  slow_gpu();
+  expect_no_gpu();
+}
+
+TEST_F(NcclSlowGpu, is_not_who_is_held_up_by_what_it_sends) {
+  usual(5);
+  // The link from rank 2 is slow: its GPU gets rid of nothing, and takes nothing.
+  operation({.excess_ns = kExcessNs,
+             .sends = {{1, {.network_ns = kSlowNs + kUs}}, {2, {.network_ns = kSlowNs}}}});
+  receive(2, {.gpu_ns = kSlowNs});
+  const NetworkSummary& network = run().network;
+  ASSERT_EQ(network.links.size(), 1u);
+  EXPECT_EQ(network.links.begin()->first, Link(0, kAllReduce, 2, 3));
+  EXPECT_EQ(network.all_gpus.count, 0u);
+}
+
+TEST_F(NcclSlowGpu, is_not_who_waits_for_data_of_somebody_else) {
+  usual(5);
+  slow_gpu();
+  receive(2, {.network_ns = kSlowNs, .to = 0});  // a tree: it needs both
+  expect_no_gpu();
+}
+
+TEST_F(NcclSlowGpu, is_not_named_by_what_different_channels_wait_for) {
+  usual(5);
+  operation({.excess_ns = kExcessNs, .sends = {{1, {.network_ns = kSlowNs}}}});
+  receive(2, {.gpu_ns = kSlowNs, .first_channel = 8});
+  expect_no_gpu();
+}
+
+TEST_F(NcclSlowGpu, is_not_who_came_late) {
+  usual(5);
+  operation({.excess_ns = kExcessNs,
+             .sends = {{1, {.network_ns = kSlowNs}}},
+             .late_ns = {{2, kExcessNs / 2}}});
+  receive(2, {.gpu_ns = kSlowNs});
+  expect_no_gpu();
+}
+
+TEST_F(NcclSlowGpu, is_nobodys_where_all_wait_alike) {
+  usual(5);
+  slow_gpu();
+  for (const uint32_t rank : {0u, 1u, 3u}) receive(rank, {.gpu_ns = kSlowNs});
+  expect_no_gpu();
+}
+
+TEST_F(NcclSlowGpu, does_not_excuse_a_link_for_what_little_it_waits) {
+  usual(5);
+  operation({.excess_ns = kExcessNs, .sends = {{1, {.network_ns = kSlowNs}}}});
+  receive(2, {.network_ns = kSlowNs, .gpu_ns = kSlowNs * 6 / 10});
+  EXPECT_EQ(run().network.links.count({0, kAllReduce, 1, 2}), 1u);
+}
+
+TEST_F(NcclSlowGpu, excuses_the_link_of_a_transfer) {
+  for (uint32_t i = 0; i < 6; ++i) {
+    const uint64_t gpu_ns = i == 5 ? 10 * kUsualNs : kUsualNs;
+    tell(2, i, {.gpu_ns = gpu_ns, .region = kSend, .peer = 1, .call = i});
+    tell(1, i, {.gpu_ns = gpu_ns, .region = kReceive, .peer = 2, .call = i});
+    send(2, i, {.network_ns = i == 5 ? kSlowNs : kUs, .to = 1});
+    send(1, i, {.gpu_ns = i == 5 ? kSlowNs : 0, .to = 2, .is_send = false});
+  }
+  expect_no_gpu();
+}
+
+TEST_F(NcclSlowGpu, two_shares_find_it_too) {
+  usual(5);
+  slow_gpu();
+  LatenessAnalysis combiner("/tmp");
+  test::combine({&combiner}, model_, states());
+  ASSERT_NE(combiner.summary(), nullptr);
+  EXPECT_EQ(combiner.summary()->network.gpus.at({0, kAllReduce, 2}).lost_ns, 4 * kExcessNs);
+  const auto make = [] { return std::make_unique<LatenessAnalysis>("/tmp"); };
+  test::expect_damage_is_harmless(make, model_, states()[2]);
+}
+
+/// Kernels begin 1 us after the epoch; here the proxies' waiting does, that of eight steps.
+class NcclQueuedKernel : public NcclNetworkLate {
+ protected:
+  /// Before the first data, which come `after_ns` after the kernel's begin.
+  static Sent queued(uint64_t queued_ns, uint64_t after_ns) {
+    const uint64_t waited_ns = queued_ns + after_ns;
+    return {.gpu_ns = 8 * waited_ns,
+            .steps = 0,
+            .end_ns = kBeginNs + after_ns,
+            .longest_ns = waited_ns};
+  }
+  static constexpr uint64_t kBeginNs = 1000;
+  static constexpr uint64_t kQueuedNs = 100'000 * kUs;
+};
+
+TEST_F(NcclQueuedKernel, does_not_hide_a_slow_link) {
+  usual(5);
+  operation({.excess_ns = kExcessNs, .sends = {{2, {.network_ns = kSlowNs, .gpu_ns = kUs}}}});
+  for (uint32_t rank = 0; rank < 4; ++rank) send(rank, calls_ - 1, queued(kQueuedNs, kUs));
+  EXPECT_EQ(run().network.links.at({0, kAllReduce, 2, 3}).lost_ns, 4 * kExcessNs);
+}
+
+TEST_F(NcclQueuedKernel, hides_no_gpu_that_is_slow_from_its_begin_on) {
+  usual(5);
+  operation({.excess_ns = kExcessNs, .sends = {{2, {.network_ns = kSlowNs}}}});
+  send(2, calls_ - 1, queued(kQueuedNs, kExcessNs));
+  expect_nobody();
+}
+
+TEST_F(NcclQueuedKernel, is_not_known_of_records_with_steps) {
+  usual(5);
+  operation({.excess_ns = kExcessNs, .sends = {{2, {.network_ns = kSlowNs}}}});
+  Sent sent = queued(kQueuedNs, kUs);
+  sent.steps = 16;
+  send(2, calls_ - 1, sent);
+  expect_nobody();
+}
+
 TEST_F(NcclNetworkLate, counts_sends_whose_operation_is_not_known) {
   usual(3);
   send(0, kNoNcclCall, {.network_ns = kUs});
