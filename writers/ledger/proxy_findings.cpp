@@ -16,7 +16,7 @@ constexpr double kLateShare = 0.2;        ///< of the operations' time: late ran
 constexpr uint64_t kLeastSteps = 100;     ///< fewer tell nothing
 constexpr double kWeight = 0.1;           ///< late ranks and slow operations come first
 
-double share(uint64_t part, uint64_t whole) {
+double part_of(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
@@ -52,9 +52,9 @@ void Findings::add_proxy_waits(const LatenessTable& lateness,
              grouped(slow.bytes))});
     return;
   }
-  const double network = share(waits.network_ns, sum_ns);
-  const double peer = share(waits.peer_ns, sum_ns);
-  const double gpu = share(waits.gpu_ns, sum_ns);
+  const double network = part_of(waits.network_ns, sum_ns);
+  const double peer = part_of(waits.peer_ns, sum_ns);
+  const double gpu = part_of(waits.gpu_ns, sum_ns);
   const bool is_late = late_ns(lateness) >= kLateShare * busy_ns;
   std::string text;
   if (network >= kMostly) {
@@ -63,7 +63,7 @@ void Findings::add_proxy_waits(const LatenessTable& lateness,
     text = fmt::format(
         "for receivers that are not ready: {:.0f} % of what their steps wait, "
         "{:.0f} % of that for {}",
-        peer * 100, share(waits.awaited_ns, waits.peer_ns) * 100, process_text(waits.awaited));
+        peer * 100, part_of(waits.awaited_ns, waits.peer_ns) * 100, process_text(waits.awaited));
   } else if (gpu >= kMostly && waits.each_waits_for_gpu && !is_late) {
     text = fmt::format("for their GPUs: {:.0f} % of what their steps wait, the network is ready",
                        gpu * 100);
