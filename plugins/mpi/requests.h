@@ -71,7 +71,7 @@ struct Request {
   bool is_partitioned : 1 = false;
   bool is_told : 1 = false;     ///< MPI_Request_get_status has told what it received; kRma: its
                                 ///< completion stands in the records already
-  uint8_t unused : 4 = 0;       ///< the byte is whole: it is stored, not changed
+  uint8_t unused : 3 = 0;       ///< the byte is whole: it is stored, not changed
   uint16_t channel = 0;         ///< partitioned: which of its envelope (aon/mpi.h)
   uint64_t bytes_received = 0;  ///< kCollective; told
   uint32_t start_count = 0;     ///< kCollective, persistent: how often it was started

@@ -285,8 +285,8 @@ void killed(Run& run) {
   std::_Exit(0);
 }
 
-/// What the proxy does: plainly, behind a GPU that is late with its first data, for another process,
-/// and with stops that never come.
+/// What the proxy does: plainly, behind a GPU that is late with its first data, for another
+/// process, and with stops that never come.
 void proxy(Run& run) { with(run, {}); }
 void late_data(Run& run) { with(run, {.gpu_wait_us = 20'000}); }
 void foreign_proxy(Run& run) { with(run, {.is_foreign = true}); }

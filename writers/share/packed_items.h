@@ -2,7 +2,7 @@
 /// difference to that of the item before, in as many bytes as it has, and half a byte for how many
 /// these are. In items that are in order most words are as before, or a time a little later.
 ///
-///     lengths   4 bits a word, in the order of the words; items have whole words, the last filled up
+///     lengths   4 bits a word, in the order of the words; an item's last word is filled up
 ///     words     zigzag of the difference, its low bytes
 ///
 /// Thread: any.   Cost: some 2 ns a word either way.
@@ -45,11 +45,12 @@ class ItemPacker {
       std::memcpy(words.data(), &item, sizeof(Item));
       for (size_t i = 0; i < kWords; ++i, ++index) {
         const uint64_t value = zigzag(words[i] - before[i]);
-        const auto length = static_cast<unsigned>(71 - std::countl_zero(value)) / 8;
+        const auto byte_count = static_cast<unsigned>(71 - std::countl_zero(value)) / 8;
         std::memcpy(to, &value, sizeof value);
-        to += length;
+        to += byte_count;
         lengths[index / 2] = static_cast<char>(
-            index % 2 == 0 ? length : static_cast<uint8_t>(lengths[index / 2]) | length << 4);
+            index % 2 == 0 ? byte_count
+                           : static_cast<uint8_t>(lengths[index / 2]) | byte_count << 4);
       }
       before = words;
     }
@@ -67,12 +68,12 @@ class ItemPacker {
     for (Item& item : items) {
       for (size_t i = 0; i < kWords; ++i, ++index) {
         const auto both = static_cast<uint8_t>(bytes[index / 2]);
-        const unsigned length = index % 2 == 0 ? both & 15 : both >> 4;
-        if (length > 8 || end - from < static_cast<ptrdiff_t>(length)) return false;
+        const unsigned byte_count = index % 2 == 0 ? both & 15 : both >> 4;
+        if (byte_count > 8 || end - from < static_cast<ptrdiff_t>(byte_count)) return false;
         uint64_t value = 0;
         std::memcpy(&value, from, sizeof value);
-        from += length;
-        words[i] += unzigzag(length == 8 ? value : value & ((uint64_t{1} << 8 * length) - 1));
+        from += byte_count;
+        words[i] += unzigzag(value & kMasks[byte_count]);
       }
       std::memcpy(static_cast<void*>(&item), words.data(), sizeof(Item));
     }
@@ -82,6 +83,12 @@ class ItemPacker {
  private:
   static constexpr size_t kWords = (sizeof(Item) + 7) / 8;
   using Words = std::array<uint64_t, kWords>;
+
+  /// Of the low bytes of a word, by how many.
+  static constexpr std::array<uint64_t, 9> kMasks = {
+      0,           0xff,           0xffff,           0xff'ffff,
+      0xffff'ffff, 0xff'ffff'ffff, 0xffff'ffff'ffff, ~uint64_t{0} >> 8,
+      ~uint64_t{0}};
 
   static constexpr size_t length_bytes(size_t count) { return (kWords * count + 1) / 2; }
   static constexpr uint64_t zigzag(uint64_t difference) {
