@@ -65,9 +65,7 @@ class Text : private HangText {
                        hang.instance >> 32);
   }
   std::string call_text(const OpenCall& call) const {
-    std::string text = region(call);
-    if (call.peer >= 0) text += fmt::format(" with rank {}", call.peer);
-    if (call.peer == kAnyPeer) text += " from any rank";
+    std::string text = region(call) + partner_text(call);
     if (call.communicator)
       text += fmt::format(" of {}", model_.communicators[*call.communicator].name);
     if (call.slot != kMainThreadSlot) text += fmt::format(" (thread {})", call.tid);

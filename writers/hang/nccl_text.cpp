@@ -117,7 +117,7 @@ std::vector<std::string> NcclWords::stacks_of(const std::vector<NcclMember>& mem
   std::set<std::pair<uint32_t, int32_t>> threads;
   for (const NcclMember& member : members) {
     const int32_t tid = tid_of(member.group, member.slot);
-    threads.emplace(member.group, tid != 0 && !stack(member.group, tid).empty() ? tid : 0);
+    threads.emplace(member.group, tid != 0 && has_stack(member.group, tid) ? tid : 0);
   }
   return stacks(std::vector(threads.begin(), threads.end()));
 }

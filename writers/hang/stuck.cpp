@@ -47,9 +47,7 @@ class StuckText : private HangText {
 
   /// The process that the call waits for, where that is one of this job.
   std::optional<uint32_t> partner(const OpenCall& call) const {
-    // Of MPI_Sendrecv it is whom it sends to.
-    const bool is_exchange = region(call).rfind("MPI_Sendrecv", 0) == 0;
-    if (!call.communicator || is_exchange) return std::nullopt;
+    if (!call.communicator || is_exchange(call)) return std::nullopt;
     return rank_member(model_, *call.communicator, call.peer);
   }
 
@@ -156,7 +154,14 @@ class StuckText : private HangText {
     std::string text = fmt::format("{} never ended: rank {} waited for {}", name, list(groups),
                                    for_seconds(first_ns(groups)));
     if (name == "MPI_Init" || name == "MPI_Init_thread") return text + absent_from_init();
-    return name == "MPI_Finalize" ? text + absent_from_end(groups) : text;
+    if (name == "MPI_Finalize") return text + absent_from_end(groups);
+    return groups.size() == 1 ? text + sends_to(*calls_.at(groups[0])) : text;
+  }
+
+  std::string sends_to(const OpenCall& call) const {
+    if (!is_exchange(call) || call.peer < 0 || !call.communicator) return {};
+    return fmt::format(",{} of {}", partner_text(call),
+                       model_.communicators[*call.communicator].name);
   }
 
   std::string absent_from_init() const {

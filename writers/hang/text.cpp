@@ -21,6 +21,15 @@ bool is_poll(std::string_view name) {
   return false;
 }
 
+/// "poll < progress < main"
+std::string frames_text(const HostStack& stack) {
+  std::string text;
+  for (size_t i = 0; i < std::min(stack.frames.size(), kMaxFrames); ++i)
+    text += (i == 0 ? "" : " < ") + stack.frames[i];
+  if (stack.frames.size() > kMaxFrames) text += " < ...";
+  return text;
+}
+
 }  // namespace
 
 std::string HangText::for_seconds(uint64_t since_ns) const {
@@ -81,38 +90,47 @@ const char* HangText::polls_apart(uint32_t group) const {
   return "";
 }
 
-std::string HangText::stack(uint32_t group, int32_t tid) const {
+bool HangText::is_exchange(const OpenCall& call) const {
+  return call.region < model_.regions.size() &&
+         model_.regions[call.region].name.starts_with("MPI_Sendrecv");
+}
+
+std::string HangText::partner_text(const OpenCall& call) const {
+  if (call.peer == kAnyPeer) return " from any rank";
+  if (call.peer < 0) return {};
+  return fmt::format(" {} rank {}", is_exchange(call) ? "sending to" : "with", call.peer);
+}
+
+const HostStack* HangText::stack(uint32_t group, int32_t tid) const {
   const spool::Process* process = model_.groups[group].process;
   if (tid == 0 && process != nullptr) tid = process->start.pid;
   const auto found =
       std::find_if(model_.stacks.begin(), model_.stacks.end(),
                    [&](const HostStack& one) { return one.group == group && one.tid == tid; });
   // One that is older than what the process recorded last is of another time.
-  if (found == model_.stacks.end() || found->taken_ns < last_ns_[group]) return {};
-  std::string text;
-  for (size_t i = 0; i < std::min(found->frames.size(), kMaxFrames); ++i)
-    text += (i == 0 ? "" : " < ") + found->frames[i];
-  if (found->frames.size() > kMaxFrames) text += " < ...";
-  if (!found->remark.empty())
-    text += text.empty() ? found->remark : fmt::format(" ({})", found->remark);
-  return text;
+  if (found == model_.stacks.end() || found->taken_ns < last_ns_[group]) return nullptr;
+  return found->frames.empty() && found->remark.empty() ? nullptr : &*found;
 }
 
 std::vector<std::string> HangText::stacks(
     std::span<const std::pair<uint32_t, int32_t>> threads) const {
-  std::map<std::string, std::vector<uint32_t>> by_text;
+  std::map<std::pair<std::string, std::string>, std::vector<uint32_t>> by_text;
   for (const auto& [group, tid] : threads) {
-    const std::string text = stack(group, tid);
-    if (!text.empty()) by_text[text].push_back(group);
+    if (const HostStack* one = stack(group, tid))
+      by_text[{frames_text(*one), one->remark}].push_back(group);
   }
   std::vector<std::string> lines;
-  for (const auto& [text, groups] : by_text) {
+  for (const auto& [texts, groups] : by_text) {
     if (lines.size() == kMaxStacks) {
       lines.push_back(fmt::format("    and {} more stacks", by_text.size() - kMaxStacks));
       break;
     }
-    lines.push_back(fmt::format("    {} {} in {}", list(groups),
-                                groups.size() == 1 ? "stands" : "stand", text));
+    const auto& [frames, remark] = texts;
+    std::string text = "    " + list(groups);
+    if (!frames.empty())
+      text += fmt::format(" {} in {}", groups.size() == 1 ? "stands" : "stand", frames);
+    if (!remark.empty()) text += frames.empty() ? ": " + remark : fmt::format(" ({})", remark);
+    lines.push_back(std::move(text));
   }
   return lines;
 }

@@ -28,16 +28,23 @@ class HangText {
   std::string last_call(uint32_t group) const;
   /// Behind the time of the last call: of polls that find nothing one in many is recorded.
   const char* polls_apart(uint32_t group) const;
+  /// Of an open MPI_Sendrecv it is known whom it sends to, not whom it receives from.
+  bool is_exchange(const OpenCall& call) const;
+  /// " with rank 2", " sending to rank 2", " from any rank"; "" where it names nobody.
+  std::string partner_text(const OpenCall& call) const;
 
-  /// "poll < progress < main (waits in the kernel, ...)" of a thread (0: the main thread); "" where
-  /// none was taken, or the process has gone on since.
-  std::string stack(uint32_t group, int32_t tid = 0) const;
-  /// "    0-1 stand in ...", a line for each stack of the groups, of their main threads.
+  /// Of a thread (0: the main thread); false where it was not looked at, or the process has gone on
+  /// since.
+  bool has_stack(uint32_t group, int32_t tid) const { return stack(group, tid) != nullptr; }
+  /// "    0-1 stand in poll < progress < main (waits in the kernel, ...)", or "    0: why there is
+  /// none": a line for each stack of the groups, of their main threads.
   std::vector<std::string> stacks(std::span<const uint32_t> groups) const;
   /// The same of threads: (group, tid).
   std::vector<std::string> stacks(std::span<const std::pair<uint32_t, int32_t>> threads) const;
 
  private:
+  const HostStack* stack(uint32_t group, int32_t tid) const;
+
   const Model& model_;
   std::span<const uint64_t> last_ns_;
   uint64_t now_ns_;

@@ -181,6 +181,38 @@ TEST(Hang, without_collectives_the_calls_are_listed) {
                                        "MPI_COMM_WORLD for 75 s"));
 }
 
+/// It says whom it receives from nowhere: that may be whom it waits for.
+TEST(Hang, exchange_says_whom_it_sends_to) {
+  Job job(3);
+  job.call(kFileOpen, "MPI_Sendrecv_replace", RegionRole::kPointToPoint);
+  job.open(1, 25 * kSecond, kFileOpen, 2);
+  EXPECT_THAT(job.lines(),
+              ElementsAre("rank 1 on n1 (pid 101) is in MPI_Sendrecv_replace sending to rank 2 of "
+                          "MPI_COMM_WORLD for 75 s"));
+  EXPECT_EQ(job.finding(),
+            "MPI_Sendrecv_replace never ended: rank 1 waited for 75 s, sending to rank 2 of "
+            "MPI_COMM_WORLD");
+  Job several(3);
+  several.call(kFileOpen, "MPI_Sendrecv", RegionRole::kPointToPoint);
+  several.open(0, 25 * kSecond, kFileOpen, 1).open(1, 25 * kSecond, kFileOpen, 2);
+  EXPECT_EQ(several.finding(), "MPI_Sendrecv never ended: rank 0-1 waited for 75 s");
+  Job to_nobody(2);
+  to_nobody.call(kFileOpen, "MPI_Sendrecv", RegionRole::kPointToPoint);
+  to_nobody.open(0, 25 * kSecond, kFileOpen, kNoPeer);
+  EXPECT_EQ(to_nobody.finding(), "MPI_Sendrecv never ended: rank 0 waited for 75 s");
+}
+
+TEST(Hang, why_there_is_no_stack_is_said) {
+  Job job(3);
+  for (uint32_t rank = 0; rank < 3; ++rank) job.open(rank, 25 * kSecond, kRecv, kAnyPeer);
+  job.look(0, {"poll", "main"}, "waits in the kernel").look(1, {"poll", "main"}, "");
+  job.look(2, {}, "it has ended, or is in another PID namespace");
+  EXPECT_THAT(job.lines(),
+              ElementsAre(HasSubstr("rank 0"), "    0 stands in poll < main (waits in the kernel)",
+                          HasSubstr("rank 1"), "    1 stands in poll < main", HasSubstr("rank 2"),
+                          "    2: it has ended, or is in another PID namespace"));
+}
+
 TEST(Hang, ring_of_messages_is_a_finding) {
   Job job(4);
   job.call(kFileOpen, "MPI_Ssend", RegionRole::kPointToPoint);

@@ -85,6 +85,11 @@ class Job {
     model_.regions[10 - region] = {name, role, Paradigm::kMpi};
     return *this;
   }
+  /// Of the thread that open() tells of.
+  Job& look(uint32_t rank, const std::vector<std::string>& frames, const char* remark) {
+    model_.stacks.push_back({rank, 1, 99 * kSecond, 0, frames, remark});
+    return *this;
+  }
   Job& forget(uint32_t rank) {
     model_.groups[rank].process = nullptr;
     return *this;
