@@ -101,7 +101,8 @@ auto find_late_answer(spool::Node* node, const ProcessStartDefinition& process) 
 
 /// An agent whose answer came too late knows the process too, as one that never recorded anything
 /// (but providers may have sampled it, then it stays as a process without a rank, and none of them
-/// is said to be missing). What it saw of the end belongs to the process that wrote a file.
+/// is said to be missing). What it saw of the end, and of the CPUs it may run on, belongs to the
+/// process that wrote a file.
 void join_late_answers(spool::Job* job) {
   std::map<std::string_view, std::vector<spool::Node*>> by_host;
   for (spool::Node& node : job->nodes) by_host[node.host].push_back(&node);
@@ -118,6 +119,7 @@ void join_late_answers(spool::Job* job) {
           process.exit->cpu_time_ns = twin->second.exit->cpu_time_ns;
         }
         if (has_recorded(twin->second)) continue;  // it may be another program of the same process
+        process.binding = twin->second.binding;
         std::erase_if(process.providers, [&twin](const auto& provider) {
           return provider.second.reason.rfind(kNoAgent, 0) == 0 &&
                  twin->second.providers.count(provider.first) != 0;

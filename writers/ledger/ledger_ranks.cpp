@@ -200,7 +200,7 @@ Json group_json(const LedgerFacts& facts, const std::set<Identity>& with_file, c
     return entry;
   }
   const spool::Process& process = *group.process;
-  entry["process"] = process.start.process;
+  entry["process"] = group.id;
   entry["world"] = process.identity ? process.identity->world_size : process.start.world_size;
   entry["node"] = facts.model->job->nodes[group.node].host;
   entry["pid"] = process.start.pid;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -14,6 +15,7 @@
 #include "tests/unit/writers/ledger_law.h"
 #include "tests/unit/writers/spool_fixture.h"
 #include "writers/assemble/assemble.h"
+#include "writers/assemble/model.h"
 
 namespace aon::writers {
 namespace {
@@ -193,6 +195,7 @@ TEST(Assemble, what_an_agent_saw_that_answered_too_late_counts_once) {
   node.define(0, DefinitionType::kProcessStart, before, {"/opt/app/starter", "n1"});
   node.add_records(0, 1, spans(1));
   node.add_exit(0, 100'000'000, -1, 0);
+  node.define(3242, DefinitionType::kBinding, std::array<char, 4>{"2-3"});
   const ProviderDefinition on{ProviderState::kOn, {}};
   node.define(3242, DefinitionType::kProvider, on, {"process", "", ""});
   const ProviderDefinition off{ProviderState::kOff, {}};
@@ -220,6 +223,10 @@ TEST(Assemble, what_an_agent_saw_that_answered_too_late_counts_once) {
   EXPECT_EQ(ledger["ranks"][2]["late_answer"], true);
   EXPECT_FALSE(ledger["ranks"][2].contains("followed_since")) << "it has said Hello";
   EXPECT_TRUE(ledger["ranks"][2]["rank"].is_null());
+  for (uint32_t row = 0; row < 3; ++row) EXPECT_EQ(ledger["ranks"][row]["process"], row);
+  const auto parts = build_model(job.path(), kDefaultOtf2Locations);
+  ASSERT_TRUE(parts.has_value());
+  EXPECT_EQ((*parts)->model.groups[0].process->binding, "2-3");
 }
 
 /// The only process of its node.
