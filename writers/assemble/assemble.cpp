@@ -104,7 +104,7 @@ class Assembly {
   enum class Beside { kCounters, kWaits, kNcclWaits };
   uint64_t location_count_with(Beside last) const;
   std::vector<std::string> left_out_metrics(const Passed& passed) const;
-  bool has_devices() const;
+  bool has(LocationType type) const;
   bool has_nccl() const;
   void add_warnings(std::vector<std::string> lines) {
     std::move(lines.begin(), lines.end(), std::back_inserter(report_.warnings));
@@ -228,7 +228,7 @@ Status Assembly::fit_archive() {
   // Sorting the work of devices needs two temporary files beside the archive, as do operations of
   // NCCL.
   uint64_t record_bytes = kArchiveBytesPerRecord;
-  if (has_devices()) {
+  if (has(LocationType::kAcceleratorStream)) {
     record_bytes += DeviceSpans::kSpanBytes + DeviceAnalysis::kItemBytes;
     if (has_nccl()) {
       using nccl::LatenessAnalysis;
@@ -245,19 +245,21 @@ Status Assembly::fit_archive() {
   if (!start_ns) return start_ns.error();
   parts_->model.archive_start_ns = *start_ns;
   if (*start_ns == 0) return {};
-  report_.warnings.push_back(
-      "the OTF2 archive, and in profile.h5 what threads set as counters, begin at " +
-      iso_time(*start_ns) +
-      ": earlier events might not fit below --disk; they are in the spool, "
-      "and aon finalize --disk SIZE with a larger one takes them in");
+  const char* samples = has(LocationType::kSamples)
+                            ? ", samples/traces.otf2 (missing where all samples are earlier)"
+                            : "";
+  report_.warnings.push_back(std::string("the OTF2 archive") + samples +
+                             ", and in profile.h5 what threads set as counters, begin at " +
+                             iso_time(*start_ns) +
+                             ": earlier events might not fit below --disk; they are in the spool, "
+                             "and aon finalize --disk SIZE with a larger one takes them in");
   return {};
 }
 
-bool Assembly::has_devices() const {
+bool Assembly::has(LocationType type) const {
   const std::vector<Location>& locations = parts_->model.locations;
-  return std::any_of(locations.begin(), locations.end(), [](const Location& location) {
-    return location.type == LocationType::kAcceleratorStream;
-  });
+  return std::any_of(locations.begin(), locations.end(),
+                     [type](const Location& location) { return location.type == type; });
 }
 
 bool Assembly::has_nccl() const {
@@ -322,7 +324,7 @@ WriterPlan Assembly::writer_plan() const {
   plan.has_room_for_nccl_waits =
       plan.writes_otf2 && has_nccl() && location_count_with(Beside::kNcclWaits) <= most;
   plan.may_hang = may_hang(parts_->model);
-  plan.has_devices = has_devices();
+  plan.has_devices = has(LocationType::kAcceleratorStream);
   plan.device_bytes = device_bytes_;
   plan.max_step_rows = max_step_rows_;
   plan.most_markers = most_markers_;

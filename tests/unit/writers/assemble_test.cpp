@@ -299,6 +299,34 @@ TEST(Assemble, ledger_says_why_it_has_no_energy) {
   EXPECT_TRUE(ledger["ranks"][0]["io_bytes"].is_null());
 }
 
+/// What lies before it are all samples of a program that was sampled as it began.
+TEST(Assemble, tells_of_call_samples_that_are_before_the_window) {
+  for (const bool has_samples : {true, false}) {
+    TemporaryFolder job;
+    NodeSpool node(job.path(), "n1");
+    node.add_process(0, 0, 1, kRegions);
+    Record sample{};
+    sample.head.start_ticks = 1000;
+    sample.head.kind = RecordKind::kCallSample;
+    sample.head.slot_count = 1;
+    sample.head.a32 = 1000;  // its thread
+    if (has_samples) node.add_records(0, spool::kCallSampleSlot, {sample});
+    node.add_records(0, 1, spans(1000));
+    node.add_records(0, 1, spans(1, 2'000'000'000));
+    node.finish();
+    AssembleOptions options;
+    options.disk_cap_bytes = 1;
+    const Result<AssembleReport> report = assemble(job.path(), options);
+    ASSERT_TRUE(report.has_value()) << report.error().message;
+    EXPECT_FALSE(std::filesystem::exists(job.path() / "samples" / "traces.otf2"));
+    EXPECT_THAT(report->warnings,
+                testing::Contains(testing::HasSubstr(
+                    has_samples ? "archive, samples/traces.otf2 (missing where all samples are "
+                                  "earlier), and in profile.h5"
+                                : "archive, and in profile.h5")));
+  }
+}
+
 TEST(Assemble, killed_and_missing_ranks_are_incomplete) {
   TemporaryFolder job;
   NodeSpool node(job.path(), "n1");
