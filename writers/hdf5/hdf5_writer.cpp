@@ -38,7 +38,9 @@ class ProfileTable {
         max_(table_.add<uint64_t>("max_ns", {"ns", "longest call"})),
         bytes_(table_.add<uint64_t>("bytes", {"bytes", "sent and received by its calls"})),
         histogram_(table_.add<uint64_t, kHistogramBuckets>(
-            "histogram", {"1", "calls by duration: bucket b is 2^b to 2^(b+1) ns"})) {}
+            "histogram", {"1",
+                          "calls by duration: bucket b is 2^b to 2^(b+1) ns; a sampled poll is in "
+                          "it as often as calls it stands for"})) {}
 
   void append(const Group& group, uint64_t location, std::span<const RegionStatistics> rows) {
     for (const RegionStatistics& row : rows) {
