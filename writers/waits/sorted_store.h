@@ -56,11 +56,14 @@ class SortedStore {
     return status ? status : fail(std::move(status));
   }
 
-  /// Of the file, before and, at most, after the next item was added.
-  uint64_t file_bytes() const { return end_; }
+  /// Of the items that the file has, before and after the next one was added: the file is no
+  /// larger, but for a sixteenth where nothing can be packed.
+  uint64_t file_bytes() const { return filed_count_ * sizeof(Item); }
   uint64_t next_file_bytes() const {
-    return items_.size() + 1 < memory_items_ ? end_ : end_ + max_run_bytes(memory_items_);
+    return file_bytes() + (items_.size() + 1 < memory_items_ ? 0 : memory_items_ * sizeof(Item));
   }
+  /// Of the file itself.
+  uint64_t packed_bytes() const { return end_; }
 
   /// Items in order; adding one ends it.
   class Reader {
@@ -177,11 +180,6 @@ class SortedStore {
     uint64_t count;
   };
 
-  static constexpr uint64_t max_run_bytes(uint64_t count) {
-    const uint64_t block_count = (count + kBlockItems - 1) / kBlockItems;
-    return block_count * (sizeof(uint32_t) + Packer::max_bytes(kBlockItems));
-  }
-
   /// Doubled, and soon to the limit: a copy of much would take half as much memory again.
   void grow() {
     constexpr size_t kFirstItems = 64;
@@ -227,6 +225,7 @@ class SortedStore {
       if (Status status = write(bytes); !status) return status;
       bytes.clear();
     }
+    filed_count_ += items_.size();
     items_.clear();
     return {};
   }
@@ -265,6 +264,7 @@ class SortedStore {
   bool is_sorted_ = true;
   UniqueFd file_;
   uint64_t end_ = 0;
+  uint64_t filed_count_ = 0;  ///< items in the file
   std::vector<RunPlace> runs_;
   Status failure_;
 };

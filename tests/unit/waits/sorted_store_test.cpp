@@ -48,12 +48,13 @@ TEST(SortedStore, gives_back_what_did_not_fit_in_memory) {
 TEST(SortedStore, has_a_small_file_of_what_is_alike) {
   SortedStore<uint64_t> store(testing::TempDir(), 400'000);
   for (uint64_t i = 0; i < 200'000; ++i) {
-    const uint64_t at_most = store.next_file_bytes();
+    const uint64_t next = store.next_file_bytes();
     ASSERT_TRUE(store.add(1'000'000'000 + 100 * i));
-    ASSERT_LE(store.file_bytes(), at_most);
+    ASSERT_EQ(store.file_bytes(), next);
   }
-  EXPECT_GT(store.file_bytes(), 0u);
-  EXPECT_LT(store.file_bytes(), 2u * 200'000);
+  EXPECT_EQ(store.file_bytes(), 8u * 200'000);
+  EXPECT_GT(store.packed_bytes(), 0u);
+  EXPECT_LT(store.packed_bytes(), 2u * 200'000);
 }
 
 TEST(SortedStore, needs_a_folder_only_for_what_does_not_fit) {
