@@ -129,17 +129,19 @@ uint64_t DeviceSpans::most_count() const {
 }
 
 Status DeviceSpans::put(const DeviceSpan& span) {
-  if (!is_dropped_) {
-    if (!store_) store_.emplace(folder_, memory_bytes_);
-    const bool has_room =
-        store_->next_file_bytes() <= std::max(store_->file_bytes(), max_file_bytes_);
-    if (end_ticks_of(span) < window_ticks_ || !has_room) {
-      leave_out(span);
-      return {};
-    }
+  if (is_dropped_) {
+    ++unsorted_count_;
+    return {};
+  }
+  if (!store_) store_.emplace(folder_, memory_bytes_);
+  const bool has_room =
+      store_->next_file_bytes() <= std::max(store_->file_bytes(), max_file_bytes_);
+  if (end_ticks_of(span) < window_ticks_ || !has_room) {
+    leave_out(span);
+    return {};
   }
   ++added_count_;
-  return is_dropped_ ? Status() : store_->add(span);
+  return store_->add(span);
 }
 
 Status DeviceSpans::add(const Record& record) {
@@ -168,6 +170,7 @@ void DeviceSpans::drop() {
   reader_.reset();
   store_.reset();
   is_dropped_ = true;
+  unsorted_count_ += std::exchange(added_count_, 0) - std::exchange(replayed_count_, 0);
 }
 
 Result<const DeviceSpan*> DeviceSpans::next() {

@@ -77,8 +77,10 @@ class DeviceSpans {
   uint64_t left_out_host_count() const { return left_out_host_count_; }
 
   Status add(const Record& record);
-  /// Forgets all of the process, for its store has failed; they count as not replayed.
+  /// Forgets all of the process, for its store has failed.
   void drop();
+  /// Of all processes: what drop() left out, of any kind.
+  uint64_t unsorted_count() const { return unsorted_count_; }
 
   /// The events of `stream`. Streams come in ascending order, after the last add().
   Status replay(uint32_t stream, const clock::ClockMap& clock,
@@ -103,6 +105,7 @@ class DeviceSpans {
   uint64_t added_count_ = 0;  ///< without those left out
   uint64_t left_out_work_count_ = 0;
   uint64_t left_out_host_count_ = 0;
+  uint64_t unsorted_count_ = 0;
   uint64_t window_ticks_ = 0;  ///< of the process, as all below
   uint64_t gap_count_ = 0;     ///< work that was left out
   uint64_t gap_first_ticks_ = UINT64_MAX;

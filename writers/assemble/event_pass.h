@@ -58,7 +58,8 @@ class EventPass {
   const std::vector<LocationTally>& tallies() const { return tallies_; }
   LeftOutSpans left_out_spans() const {
     return {device_spans_.left_out_work_count(), device_spans_.left_out_host_count(),
-            nccl_spans_.left_out_count()};
+            nccl_spans_.left_out_count(),
+            device_spans_.unsorted_count() + nccl_spans_.unsorted_count()};
   }
 
  private:

@@ -127,7 +127,7 @@ void NcclSpans::drop() {
   reader_.reset();
   store_.reset();
   is_dropped_ = true;
-  left_out_count_ += std::exchange(stored_count_, 0);
+  unsorted_count_ += std::exchange(stored_count_, 0);
 }
 
 Status NcclSpans::add(const Record& record) {
@@ -140,9 +140,13 @@ Status NcclSpans::add(const Record& record) {
     ++uncounted_count_;
     return {};
   }
-  if (!is_dropped_ && !store_) store_.emplace(folder_, memory_bytes_);
+  if (is_dropped_) {
+    ++unsorted_count_;
+    return {};
+  }
+  if (!store_) store_.emplace(folder_, memory_bytes_);
   const bool has_room =
-      store_ && store_->next_file_bytes() <= std::max(store_->file_bytes(), max_file_bytes_);
+      store_->next_file_bytes() <= std::max(store_->file_bytes(), max_file_bytes_);
   if (!has_room || span_end_ticks(record) < window_ticks_) {
     ++left_out_count_;
     return {};

@@ -66,6 +66,7 @@ class NcclSpans {
   /// Leaves out all of the process that is not shown yet, for its store has failed.
   void drop();
   uint64_t left_out_count() const { return left_out_count_; }  ///< of all processes
+  uint64_t unsorted_count() const { return unsorted_count_; }  ///< the same, by drop()
 
   /// The events of `communicator`. They come in ascending order, after the last add(). `regions`:
   /// of the process, whose region has to do with transfers when `is_transfer(local id)`.
@@ -89,6 +90,7 @@ class NcclSpans {
   uint64_t window_ticks_ = 0;
   uint64_t stored_count_ = 0;  ///< and not replayed
   uint64_t left_out_count_ = 0;
+  uint64_t unsorted_count_ = 0;
   uint64_t uncounted_count_ = 0;
   std::unordered_set<uint32_t> timed_;  ///< communicators with times on the GPU
 };

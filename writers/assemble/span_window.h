@@ -29,16 +29,19 @@ struct SpanWindow {
   uint64_t nccl_ticks = 0;
 };
 
-/// What there was no room to sort: the oldest of each process.
+/// What there was no room to sort: the oldest of each process, or all of it.
 struct LeftOutSpans {
   uint64_t work_count = 0;  ///< kernels, copies, sets and graphs
   uint64_t host_count = 0;  ///< calls, waits and overhead beside them
   uint64_t nccl_count = 0;  ///< operations, of timelines
+  /// Any of these, of processes whose temporary file failed.
+  uint64_t unsorted_count = 0;
 
   void add(const LeftOutSpans& other) {
     work_count += other.work_count;
     host_count += other.host_count;
     nccl_count += other.nccl_count;
+    unsorted_count += other.unsorted_count;
   }
 };
 

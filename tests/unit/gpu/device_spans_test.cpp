@@ -249,6 +249,18 @@ TEST_F(DeviceSpansTest, has_no_larger_file_than_it_may_whatever_comes) {
   EXPECT_EQ(small.restart(), most);
 }
 
+TEST_F(DeviceSpansTest, of_a_store_that_failed_are_counted) {
+  DeviceSpans failing("/nowhere", UINT64_MAX, 2 * DeviceSpans::kSpanBytes);
+  ASSERT_TRUE(failing.add(span(kStream, 1, 100, 200)));
+  ASSERT_FALSE(failing.add(span(kStream, 1, 300, 400)));
+  failing.drop();
+  ASSERT_TRUE(failing.add(span(kStream, 1, 500, 600)));
+  EXPECT_EQ(failing.restart(), 0u) << "of a stream that is not known";
+  EXPECT_EQ(failing.unsorted_count(), 3u);
+  ASSERT_TRUE(failing.add(span(kStream, 1, 100, 200)));
+  EXPECT_EQ(failing.unsorted_count(), 3u) << "of the process before";
+}
+
 TEST_F(DeviceSpansTest, what_was_left_out_is_a_gap_before_the_rest) {
   spans_.begin_window(2005);
   for (uint64_t i = 0; i < 1000; ++i)

@@ -147,6 +147,9 @@ TEST(LeftOutSpans, are_told_by_what_they_are) {
   EXPECT_THAT(left_out_lines({0, 12, 3}),
               testing::ElementsAre(testing::StartsWith("12 calls and waits for devices"),
                                    testing::StartsWith("3 operations of NCCL")));
+  EXPECT_THAT(left_out_lines({0, 0, 0, 7}),
+              testing::ElementsAre(testing::AllOf(testing::StartsWith("7 records of work"),
+                                                  testing::HasSubstr("the disk is full"))));
 }
 
 }  // namespace
