@@ -1,5 +1,5 @@
 /// A bounded sample of a sequence of calls: all of it while it is short, later pieces of kPiece
-/// calls, evenly spread. Within a piece no call is missing.
+/// calls, evenly spread. Within a piece no call is missing but at holes, whose number no call has.
 /// Thread: one.   Cost: amortised constant per call; at most 2 * kPieces * kPiece calls.
 #pragma once
 
