@@ -61,12 +61,12 @@ std::vector<std::string> left_out_lines(const LeftOutSpans& left_out) {
                     "timelines: {}",
                     grouped(left_out.nccl_count), kWhy));
   if (left_out.unsorted_count != 0)
-    lines.push_back(
-        fmt::format("{} records of work of devices, of calls and waits for it, and of operations "
-                    "of NCCL are left out: the disk is full, or nearly (5 %, at most 1 GiB, are "
-                    "left to others), and has no room to sort them; they are in the spool, and "
-                    "aon finalize takes them in when it has",
-                    grouped(left_out.unsorted_count)));
+    lines.push_back(fmt::format(
+        "{} records of work of devices, of calls and waits for it, and of operations "
+        "of NCCL are left out: the disk is full, or nearly (2.5 %, at most 512 MiB, are "
+        "left to others), and has no room to sort them; they are in the spool, and "
+        "aon finalize takes them in when it has",
+        grouped(left_out.unsorted_count)));
   return lines;
 }
 
