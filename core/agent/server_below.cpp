@@ -49,7 +49,9 @@ void Server::register_below() {
     if (index >= kMaxRegistered || below_count() >= kMostBelow)
       return listener_->note(RecordingNote::kTooManyBelow, "");
     UniqueFd pidfd(proc::open_pidfd(found.pid));
+    // One that waits for its parent to reap it has used its CPU time, too.
     const bool is_the_same = pidfd && !is_among_the_last(pidfd.get()) &&
+                             !proc::has_ended(pidfd.get()) &&
                              proc::start_time_ticks(found.pid) == found.start_time_ticks;
     if (!is_the_same || is_known(found.pid, found.start_time_ticks)) continue;
     const RegisteredPid& above = header.registered[found.number];
