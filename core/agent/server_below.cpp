@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/agent/server.h"
+#include "core/agent/timing.h"
 
 namespace aon::agent {
 namespace {
@@ -64,6 +65,7 @@ void Server::register_below() {
     registered.is_below = 1;
     watch_registered(index, std::move(pidfd));
     busy_.add(index, found.pid);
+    last_event_ns_ = monotonic_ns();  // what has started it may have ended meanwhile
   }
 }
 
