@@ -269,8 +269,8 @@ void Encoder::write_process_start(const ProcessCell& cell) {
   start.pid = cell.pid;
   start.start_time_ticks = cell.start_time_ticks;
   start.attach_ticks = cell.attach_ticks;
-  start.rank = cell.rank;
-  start.world_size = cell.world_size;
+  start.rank = cell.rank.load(std::memory_order_relaxed);
+  start.world_size = cell.world_size.load(std::memory_order_relaxed);
   spool::DefinitionBlockWriter& writer = log_.of(cell.process);
   writer.add(DefinitionType::kProcessStart, start, {cell.program.get(), settings_.host});
   if (cell.is_elsewhere != 0) return;

@@ -154,8 +154,8 @@ bool Server::add_process(const Newcomer& newcomer, UniqueFd connection, UniqueFd
   ProcessCell& cell = state_->process(index);
   cell.process = header.first_process + index;
   cell.pid = newcomer.pid;
-  cell.rank = newcomer.rank;
-  cell.world_size = newcomer.world_size;
+  cell.rank.store(newcomer.rank, std::memory_order_relaxed);
+  cell.world_size.store(newcomer.world_size, std::memory_order_relaxed);
   cell.exit_code = -1;
   cell.is_followed.store(static_cast<uint32_t>(newcomer.followed), std::memory_order_relaxed);
   cell.is_elsewhere = newcomer.is_elsewhere ? 1 : 0;

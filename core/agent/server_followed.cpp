@@ -163,6 +163,12 @@ bool Server::take_over(uint32_t cell_index, UniqueFd connection, const Hello& he
   if (!keeper_->keep(KeepKind::kProcess, cell.process, cell.pid, descriptors)) return false;
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, process.connection.get(), nullptr);
   process.connection = std::move(connection);
+  // Of one that a launcher below aon-run has started (torchrun), aon-run knew another rank.
+  if (cell.is_followed.load(std::memory_order_relaxed) == static_cast<uint32_t>(Followed::kBelow)) {
+    cell.rank.store(hello.rank, std::memory_order_relaxed);
+    cell.world_size.store(hello.world_size, std::memory_order_relaxed);
+    note_world(hello.world_size);
+  }
   cell.is_followed.store(0, std::memory_order_relaxed);
   cell.program.set(hello.program);  // what aon-run started may have been a shell
   watch_connection(process);

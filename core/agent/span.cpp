@@ -11,7 +11,9 @@ uint32_t ranks_that_came(const State& state, uint32_t world_size) {
   const uint32_t count = state.header().process_count.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < count; ++i) {
     const ProcessCell& cell = state.process(i);
-    if (cell.rank >= 0 && cell.world_size == world_size) ranks.insert(cell.rank);
+    const int32_t rank = cell.rank.load(std::memory_order_relaxed);
+    const bool is_of_it = cell.world_size.load(std::memory_order_relaxed) == world_size;
+    if (rank >= 0 && is_of_it) ranks.insert(rank);
   }
   return static_cast<uint32_t>(ranks.size());
 }

@@ -198,8 +198,8 @@ struct ProcessCell {
   std::atomic<uint32_t> phase;
   uint32_t process;
   int32_t pid;
-  int32_t rank;
-  uint32_t world_size;
+  std::atomic<int32_t> rank;         ///< these two change where it says Hello late
+  std::atomic<uint32_t> world_size;  ///< 0 unknown
   int32_t exit_code;
   int32_t exit_signal;
   uint32_t ring_chunks;

@@ -185,6 +185,8 @@ inline UniqueFd say_hello(const Agent& agent, pid_t pid, uint64_t start_time_tic
   hello.pid = pid;
   hello.start_time_ticks = start_time_ticks;
   hello.clock_is_tsc = clock_is_tsc;
+  hello.rank = 6;
+  hello.world_size = 8;
   send_struct(connection.get(), hello);
   return connection;
 }

@@ -212,6 +212,44 @@ TEST(ServerFollowed, takes_what_a_program_has_started_for_a_process_when_that_co
   EXPECT_EQ(on_old_kernel(follow_what_a_silent_program_has_started, Following::kNobody), 1);
 }
 
+/// As torchrun's do: they load PyTorch before their first word.
+int take_over_what_a_launcher_has_started(Agent& agent) {
+  int word[2];
+  int told[2];
+  if (::pipe(word) != 0 || ::pipe(told) != 0) return 97;
+  const pid_t above = ::fork();
+  if (above == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a scene may go wrong
+    const pid_t child = start_busy(agent, word[0]);
+    if (::write(told[1], &child, sizeof(child)) != sizeof(child)) ::_exit(1);
+    ::pause();
+    ::_exit(0);
+  }
+  pid_t child = 0;
+  if (::read(told[0], &child, sizeof(child)) != sizeof(child)) return 98;
+  auto registration = message_of<Register>(MessageType::kRegister);
+  registration.pid = above;
+  registration.rank = 3;
+  registration.world_size = 5;
+  const UniqueFd connection = agent.connect();
+  send_struct(connection.get(), registration);
+  const auto is_there = [&] { return agent.process_count() == 1; };
+  for (int i = 0; i < 10 && !is_there(); ++i) agent.serve_until(is_there);
+  ProcessCell& cell = agent.process(0);
+  const bool is_below = is_there() && cell.rank == 3 && cell.world_size == 5;
+  const bool is_told = is_below && ::write(word[1], "w", 1) == 1 &&
+                       agent.serve_until([&] { return cell.is_followed.load() == 0; });
+  reap(above);
+  ::kill(child, SIGKILL);
+  if (!is_below) return 1;
+  if (!is_told || agent.process_count() != 1) return 2;
+  return cell.rank == 6 && cell.world_size == 8 ? 0 : 3;
+}
+
+TEST(ServerFollowed, takes_the_rank_of_what_a_launcher_has_started_from_its_own_word) {
+  EXPECT_EQ(on_old_kernel(take_over_what_a_launcher_has_started, Following::kBusy), 0);
+}
+
 TEST(ServerFollowed, says_of_a_program_on_the_list_that_it_is_left_alone) {
   const int code = on_old_kernel(
       [](Agent& agent) {
