@@ -50,8 +50,8 @@ void RecordingNotes::add(RecordingNote note, const std::string& program) {
   if (!is_first && is_named) return;
   if (programs.names.size() < kMostNamed) {
     programs.names.push_back(program);
-  } else {
-    ++programs.unnamed_count;
+  } else if (programs.unnamed.size() >= kMostKnown || !programs.unnamed.insert(program).second) {
+    return;
   }
   std::string reason;
   std::string remedy;
@@ -59,7 +59,7 @@ void RecordingNotes::add(RecordingNote note, const std::string& program) {
     const Words words = words_of(said);
     std::string text = words.reason;
     for (const std::string& name : its.names) text += (&name == &its.names[0] ? "" : ", ") + name;
-    if (its.unnamed_count != 0) text += " and " + std::to_string(its.unnamed_count) + " more";
+    if (!its.unnamed.empty()) text += " and " + std::to_string(its.unnamed.size()) + " more";
     append(&reason, text);
     append(&remedy, words.remedy);
   }

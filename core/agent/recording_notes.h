@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,10 +31,11 @@ class RecordingNotes {
 
  private:
   static constexpr size_t kMostNamed = 8;  ///< of a kind
+  static constexpr size_t kMostKnown = 4096;
 
   struct Programs {
     std::vector<std::string> names;
-    uint64_t unnamed_count = 0;
+    std::set<std::string> unnamed;  ///< kMostKnown of them
   };
   Inbox* inbox_;
   std::map<RecordingNote, Programs> notes_;

@@ -61,6 +61,8 @@ TEST_F(Notes, stay_short) {
   const std::string text = said();
   EXPECT_NE(text.find("process 7 and 992 more"), std::string::npos) << text;
   EXPECT_EQ(text.find("process 8"), std::string::npos) << text;
+  notes_.add(RecordingNote::kKilledEarly, "process 999");
+  EXPECT_EQ(said(), "") << "it is said once a second";
 }
 
 }  // namespace
