@@ -65,6 +65,12 @@ bool is_not_ours(pid_t pid, const std::string& socket) {
   return false;
 }
 
+/// Of this launch, or of one that the program has begun: it records others.
+bool is_of_a_launch(const std::string& program) {
+  const std::string name = program.substr(program.rfind('/') + 1);
+  return name == "aon-agent" || name == "aon-run" || name == "aon-task";
+}
+
 }  // namespace
 
 Following following_of(const Options& options) {
@@ -92,6 +98,7 @@ Followable followable_program(pid_t pid, std::span<const std::string> left_alone
                               const std::string& socket) {
   if (is_privileged(pid) || is_not_ours(pid, socket)) return {};
   std::string program = read_link(proc_path(pid, "exe"));
+  if (is_of_a_launch(program)) return {};
   const bool is_left_alone =
       std::find(left_alone.begin(), left_alone.end(), program) != left_alone.end();
   return {std::move(program), is_left_alone};

@@ -1,9 +1,12 @@
 #include "core/agent/programs_below.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/agent/busy_programs.h"
 #include "core/agent/proc.h"
+#include "core/base/time.h"
 
 namespace aon::agent {
 
@@ -26,13 +29,24 @@ std::vector<BusyBelow> find_busy_below(const BelowQuestion& question) {
 }
 
 bool ProgramsBelow::is_due(uint64_t now_ns) {
-  if (now_ns - last_look_ns_ < kBelowLookNs) return false;
+  if (now_ns - last_look_ns_ < rest_ns_) return false;
   last_look_ns_ = now_ns;
   return !look_.is_asked();
 }
 
 void ProgramsBelow::ask(BelowQuestion question) {
-  look_.ask([question = std::move(question)] { return find_busy_below(question); });
+  look_.ask([question = std::move(question)] {
+    const uint64_t begin_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
+    std::vector<BusyBelow> programs = find_busy_below(question);
+    return Found{std::move(programs), now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns};
+  });
+}
+
+std::vector<BusyBelow> ProgramsBelow::take() {
+  std::optional<Found> found = look_.take();
+  if (!found) return {};
+  rest_ns_ = std::max(kBelowLookNs, kBelowRest * found->cpu_ns);
+  return std::move(found->programs);
 }
 
 }  // namespace aon::agent

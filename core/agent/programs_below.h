@@ -5,7 +5,7 @@
 /// was registered (busy_programs.h), but the launch does not wait for its end.
 /// Thread: the drain thread asks, and waits for no answer.
 /// Cost: a thread, once a second, while there are silent programs: 20 us for each thread of theirs
-/// and of what they have started.
+/// and of what they have started. Where that comes to more, less often: half a percent of a core.
 /// Errors: a kernel without CONFIG_PROC_CHILDREN, or where no thread can be made, tells of none.
 #pragma once
 
@@ -21,6 +21,7 @@
 namespace aon::agent {
 
 constexpr uint64_t kBelowLookNs = 1'000'000'000;
+constexpr uint64_t kBelowRest = 200;         ///< a look is not due for so many times its CPU time
 constexpr uint32_t kMostBelow = 256;         ///< of one launch on one node
 constexpr size_t kMostLookedThrough = 4096;  ///< processes, in one look
 
@@ -45,14 +46,19 @@ std::vector<BusyBelow> find_busy_below(const BelowQuestion& question);
 
 class ProgramsBelow {
  public:
-  /// True once in kBelowLookNs, where the last question has its answer.
+  /// True once in kBelowLookNs, or more rarely, where the last question has its answer.
   bool is_due(uint64_t now_ns);
   void ask(BelowQuestion question);
-  std::vector<BusyBelow> take() { return look_.take().value_or(std::vector<BusyBelow>()); }
+  std::vector<BusyBelow> take();
 
  private:
-  Beside<std::vector<BusyBelow>> look_;
+  struct Found {
+    std::vector<BusyBelow> programs;
+    uint64_t cpu_ns;  ///< of the look
+  };
+  Beside<Found> look_;
   uint64_t last_look_ns_ = 0;
+  uint64_t rest_ns_ = kBelowLookNs;
 };
 
 }  // namespace aon::agent

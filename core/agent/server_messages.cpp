@@ -172,7 +172,8 @@ bool Server::attach(uint32_t id, Connection& connection, const Hello& hello) {
   for (const uint32_t number : is_elsewhere ? std::vector<uint32_t>() : busy_.forget_pid(pid))
     state_->header().registered[number].may_be_followed = 0;
   if (hello.clock_is_tsc > 1 || is_left_alone(connection, hello)) return false;
-  const Peer who{is_elsewhere ? 0 : pid, connection.peer.start_time_ticks, hello.program};
+  const Peer who{is_elsewhere ? 0 : pid, connection.peer.start_time_ticks,
+                 std::string(hello.program, strnlen(hello.program, sizeof(hello.program)))};
   uint32_t cell = is_elsewhere ? kNoCell : find_followed(pid);
   if (cell != kNoCell) {
     if (!take_over(cell, std::move(connection.fd), hello)) return false;

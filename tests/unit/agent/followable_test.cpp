@@ -21,14 +21,15 @@ Following with(std::vector<std::string> providers, std::vector<std::string> with
   return following_of(options);
 }
 
-/// A child that runs sleep(1) with one more variable in its environment.
+/// A child that runs sleep(1), or a copy of it, with one more variable in its environment.
 class Sleeper {
  public:
-  explicit Sleeper(const char* variable) : pid_(::fork()) {
+  explicit Sleeper(const char* variable, const char* path = "/bin/sleep")
+      : path_(path), pid_(::fork()) {
     if (pid_ == 0) {
       char* const words[] = {const_cast<char*>("sleep"), const_cast<char*>("60"), nullptr};
       char* const variables[] = {const_cast<char*>("A=1"), const_cast<char*>(variable), nullptr};
-      ::execve("/bin/sleep", words, variables);
+      ::execve(path_.c_str(), words, variables);
       ::_exit(1);
     }
     // exec() gives it a path first, then all else.
@@ -39,7 +40,7 @@ class Sleeper {
     ::waitpid(pid_, nullptr, 0);
   }
   pid_t pid() const { return pid_; }
-  std::string program() const { return std::filesystem::canonical("/bin/sleep"); }
+  std::string program() const { return std::filesystem::canonical(path_); }
 
  private:
   std::string path() const {
@@ -51,6 +52,7 @@ class Sleeper {
     const std::string line(std::istreambuf_iterator<char>(file), {});
     return line.find(") S ") != std::string::npos;
   }
+  std::string path_;
   pid_t pid_;
 };
 
@@ -68,6 +70,18 @@ TEST(Followable, who_is_followed_depends_on_what_is_wanted) {
 TEST(Followable, a_program_has_the_path_that_it_runs) {
   const Sleeper sleeper("B=2");
   EXPECT_EQ(followable_program(sleeper.pid(), {}).program, sleeper.program());
+}
+
+TEST(Followable, an_agent_is_not) {
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / ("followable." + std::to_string(::getpid()));
+  std::filesystem::create_directory(folder);
+  std::filesystem::copy_file("/bin/sleep", folder / "aon-agent");
+  {
+    const Sleeper agent("B=2", (folder / "aon-agent").c_str());
+    EXPECT_EQ(followable_program(agent.pid(), {}).program, "");
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Followable, what_is_left_alone_is_not) {
