@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include <atomic>
-#include <utility>
 
 #include "mpi/handle_map.h"
 #include "mpi/lock.h"
@@ -29,9 +28,10 @@ class Allowance {
   bool take(uint64_t count) {
     const uint64_t before = taken_.fetch_add(count, std::memory_order_relaxed);
     if (before + count <= kMaxEntries) return true;
-    taken_.fetch_sub(count, std::memory_order_relaxed);
+    give_back(count);
     return false;
   }
+  void give_back(uint64_t count) { taken_.fetch_sub(count, std::memory_order_relaxed); }
 
  private:
   std::atomic<uint64_t> taken_{0};
@@ -110,25 +110,13 @@ class Table {
     return room->get();
   }
 
-  /// To an empty one.
-  void move_to(Table* other) AON_REQUIRES(lock, other->lock) {
-    other->entries_ = std::exchange(entries_, nullptr);
-    other->mask_ = std::exchange(mask_, 0);
-    other->count_ = std::exchange(count_, 0);
-    other->fortran_count_ = std::exchange(fortran_count_, 0);
-  }
-
-  /// Takes all entries out, each of which goes to `put`. Their memory stays mapped, and counted: a
-  /// call that has just found that it needs no lock may be looking at it.
+  /// For good: each entry goes to `put`, and the table stays as it is, for a call that has just
+  /// found that it needs no lock may be in it. Its memory counts no more: the others need room.
   template <class Put>
-  void empty(const Put& put) AON_REQUIRES(lock) {
-    Request* old = entries_;
-    const uint64_t old_capacity = capacity();
-    if (old == nullptr) return;
-    entries_ = nullptr;
-    mask_ = count_ = fortran_count_ = 0;
-    for (uint64_t i = 0; i < old_capacity; ++i) {
-      if (old[i].handle != 0) put(old[i]);
+  void leave(const Put& put) AON_REQUIRES(lock) {
+    table_entries.give_back(capacity());
+    for (uint64_t i = 0; i < capacity(); ++i) {
+      if (entries_[i].handle != 0) put(entries_[i]);
     }
   }
 
@@ -228,6 +216,12 @@ class Stack {
     if (AON_UNLIKELY(count_ == 0)) return nullptr;
     if (AON_UNLIKELY(entries_[count_ - 1].handle != handle)) return take_buried(handle, room);
     return &entries_[--count_];
+  }
+  /// As of a table.
+  template <class Put>
+  void leave(const Put& put) AON_REQUIRES(lock) {
+    stack_entries.give_back(capacity_);
+    visit(put);
   }
   template <class Visit>
   void visit(const Visit& visit) AON_REQUIRES(lock) {

@@ -13,21 +13,32 @@ std::atomic<uint64_t> last_number{1};  // the first request has 2: 1 is older th
 namespace {
 
 constexpr uint32_t kStripes = 64;
+/// Behind those of the stripes: what is used while threads take turns, and left then.
+constexpr uint32_t kInTurns = kStripes;
 
 std::atomic<uint64_t> g_unfollowed{0};
 
 /// While paused there is no writer, and of a shared handle nobody knows whose end it is.
 bool is_hidden(const Writer* w, Handle handle) { return w == nullptr && is_shared_request(handle); }
 
-Table g_tables[kStripes];
-Stack g_stacks[kStripes];
+Table g_tables[kStripes + 1];
+Stack g_stacks[kStripes + 1];
 
-Table& table_of(Handle handle) {
-  return g_tables[AON_UNLIKELY(threads_are_concurrent()) ? hash_handle(handle) >> 58 : 0];
+/// Which of these are in use.
+struct Places {
+  uint32_t first;
+  uint32_t end;
+};
+Places places_in_use() {
+  return threads_are_concurrent() ? Places{0, kStripes} : Places{kInTurns, kInTurns + 1};
 }
 
+Table& table_of(Handle handle) {
+  return g_tables[AON_UNLIKELY(threads_are_concurrent()) ? hash_handle(handle) >> 58 : kInTurns];
+}
+
+/// While threads are concurrent.
 uint32_t stripe_of(const Writer* w) {
-  if (AON_LIKELY(!threads_are_concurrent())) return 0;
   return static_cast<uint32_t>(hash_handle(reinterpret_cast<Handle>(w)) >> 58);
 }
 
@@ -58,7 +69,8 @@ template <class Fill>
                                        const Fill& fill) AON_NO_THREAD_SAFETY_ANALYSIS {
   if (AON_UNLIKELY(handle == 0)) return true;  // no library has it; nobody can complete it
   if (AON_UNLIKELY(threads_are_concurrent())) return put_locked(w, handle, fill);
-  Request* place = is_shared_request(handle) ? g_stacks[0].place() : g_tables[0].place(handle);
+  Request* place =
+      is_shared_request(handle) ? g_stacks[kInTurns].place() : g_tables[kInTurns].place(handle);
   return fill_place(place, fill);
 }
 
@@ -89,7 +101,7 @@ const Request* in_room(const Request* taken, RequestRoom* room) {
 [[gnu::always_inline]] inline const Request* take_shared(
     const Writer* w, Handle handle, RequestRoom* room) AON_NO_THREAD_SAFETY_ANALYSIS {
   if (AON_UNLIKELY(threads_are_concurrent())) return take_shared_locked(w, handle, room);
-  return g_stacks[0].take(handle, room);
+  return g_stacks[kInTurns].take(handle, room);
 }
 
 /// The handle that two requests of `start` have at once; 0: each has its own.
@@ -159,7 +171,7 @@ namespace {
                                             Communicator* communicator, uint64_t bytes,
                                             uint64_t peer_tag,
                                             RequestKind kind) AON_NO_THREAD_SAFETY_ANALYSIS {
-  Request* place = g_tables[0].place_at_once(handle);
+  Request* place = g_tables[kInTurns].place_at_once(handle);
   if (AON_UNLIKELY(place == nullptr)) {
     return put_started_slow(handle, number, communicator, bytes, peer_tag, kind);
   }
@@ -174,7 +186,7 @@ void put_started(Handle handle, uint64_t number, Communicator* communicator, uin
   if (!is_locked && !is_shared_request(handle)) {
     return put_started_in_table(handle, number, communicator, bytes, peer_tag, kind);
   }
-  Request* place = is_locked ? nullptr : g_stacks[0].place_at_once();
+  Request* place = is_locked ? nullptr : g_stacks[kInTurns].place_at_once();
   if (AON_UNLIKELY(place == nullptr)) {
     return put_started_slow(handle, number, communicator, bytes, peer_tag, kind);
   }
@@ -184,19 +196,20 @@ void put_started(Handle handle, uint64_t number, Communicator* communicator, uin
 void reckon_with_threads() noexcept {
   if (threads_are_concurrent()) return;
   has_concurrent_threads.store(true, std::memory_order_relaxed);
-  Table begun_before;
-  Guard own(&begun_before.lock);
+  const auto put_again = [](const Request& request) { put_request(nullptr, request); };
   {
-    Guard guard(&g_tables[0].lock);
-    g_tables[0].move_to(&begun_before);
+    Guard guard(&g_tables[kInTurns].lock);
+    g_tables[kInTurns].leave(put_again);
   }
-  begun_before.empty([](const Request& request) { put_request(nullptr, request); });
+  Guard guard(&g_stacks[kInTurns].lock);
+  g_stacks[kInTurns].leave(put_again);
 }
 
 void pause_requests(bool is_paused, bool has_splits) noexcept {
   recording_is_paused.store(is_paused, std::memory_order_relaxed);
   bool are_any = is_paused && has_splits;
-  for (uint32_t i = 0; is_paused && !are_any && i < kStripes; ++i) {
+  const Places places = places_in_use();
+  for (uint32_t i = places.first; is_paused && !are_any && i < places.end; ++i) {
     Guard guard(&g_tables[i].lock);
     are_any = !g_tables[i].is_empty();
   }
@@ -234,7 +247,7 @@ bool is_untold(Handle given) noexcept {
 
 bool has_requests_of_c() noexcept {
   return has_seen_c.load(std::memory_order_relaxed) &&
-         (threads_are_concurrent() || g_tables[0].has_requests_of_c());
+         (threads_are_concurrent() || g_tables[kInTurns].has_requests_of_c());
 }
 
 bool knows_request(Handle handle) noexcept {
@@ -299,7 +312,7 @@ const Request* claim_request(const Writer* w, Handle handle, uint64_t newest,
   if (is_hidden(w, handle)) return nullptr;
   if (is_shared_request(handle)) return take_shared(w, handle, room);
   if (AON_UNLIKELY(threads_are_concurrent())) return take_locked(handle, newest, room);
-  return take_from(&g_tables[0], handle, newest, room);
+  return take_from(&g_tables[kInTurns], handle, newest, room);
 }
 
 bool take_request(const Writer* w, Handle handle, uint64_t newest, Request* out) noexcept {
@@ -337,7 +350,8 @@ void mark_communicators_in_use() noexcept {
   const auto mark = [](const Request& request) {
     if (request.communicator != nullptr) request.communicator->is_in_use = true;
   };
-  for (uint32_t i = 0; i < kStripes; ++i) {
+  const Places places = places_in_use();
+  for (uint32_t i = places.first; i < places.end; ++i) {
     {
       Guard guard(&g_tables[i].lock);
       g_tables[i].visit(mark);

@@ -88,7 +88,8 @@ struct Told {
 };
 
 /// Live requests that surely fit where one thread at a time calls MPI; with MPI_THREAD_MULTIPLE
-/// their places are shared by 64 tables. Tables and stacks take at most 16 MiB each.
+/// their places are shared by 64 tables. Tables and stacks take at most 16 MiB each, beside what
+/// they had where threads become concurrent later.
 constexpr uint64_t kMaxLiveRequests = 1u << 17;
 
 /// The last number so far: no request that was started before has a greater one.

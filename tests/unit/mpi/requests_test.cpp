@@ -353,7 +353,8 @@ TEST_F(Requests, one_whose_handle_came_back_as_a_persistent_one_was_active) {
 }
 
 TEST_F(Requests, that_were_begun_before_there_were_threads_are_found) {
-  constexpr Handle kLive = 3000;
+  constexpr Handle kLive = 65'000;  // the table they leave is half of what all may have
+  const uint64_t unfollowed_before = unfollowed_requests();
   Request persistent = made(0x500);
   persistent.number = 0;
   persistent.is_persistent = true;
@@ -379,6 +380,17 @@ TEST_F(Requests, that_were_begun_before_there_were_threads_are_found) {
   reckon_with_threads();  // as a second session does
   put_request(g_writers, made(0x700));
   EXPECT_TRUE(take_request(g_writers, 0x700, last_request_number(), &out));
+  EXPECT_EQ(unfollowed_requests(), unfollowed_before);
+  // Who has just found that it needs no lock sees them as they were.
+  has_concurrent_threads = false;
+  RequestRoom room;
+  for (const auto& [handle, number] : live) {
+    const Request* claimed = claim_request(g_writers, handle, 0, &room);
+    ASSERT_NE(claimed, nullptr);
+    ASSERT_EQ(claimed->number, number);
+  }
+  EXPECT_TRUE(forget_request(g_writers, 0x500, &out));
+  EXPECT_NE(claim_request(g_writers, 0x10, 0, &room), nullptr);
 }
 
 TEST_F(Requests, one_that_was_started_after_the_call_began_is_not_its_own) {
