@@ -17,6 +17,11 @@ bool is_uneven(CollectiveOperation operation) {
 
 bool is_earlier(const Member& a, const Member& b) { return a.start_ns < b.start_ns; }
 
+/// A poll of another thread than started it counts from the start on, too.
+bool is_blocking(const Member& member, const WaitContext& context) {
+  return member.is_blocking() && !context.is_test(member.region);
+}
+
 /// 0 for what is earlier.
 uint64_t time_since(uint64_t since_ns, uint64_t time_ns) {
   return time_ns > since_ns ? time_ns - since_ns : 0;
@@ -34,7 +39,7 @@ std::vector<Attendance> by_durations(std::span<const Member> members, const Wait
 /// where nobody knows. What is beyond is that of the last one, of blocking operations.
 std::vector<Attendance> by_starts(std::span<const Member> members, const Member& last,
                                   const WaitContext& context) {
-  const uint64_t least_ns = last.is_blocking() ? last.leave_ns - last.enter_ns : 0;
+  const uint64_t least_ns = is_blocking(last, context) ? last.leave_ns - last.enter_ns : 0;
   std::vector<Attendance> attendances;
   for (const Member& member : members) {
     const uint64_t error_ns = context.clock_error_ns(member.location, last.location);
@@ -100,9 +105,9 @@ void note_attendance(std::span<const Member> members, const WaitContext& context
                      WaitSummary* summary, TrueTimeTable* times) {
   if (!std::all_of(members.begin(), members.end(), joins_all)) return;
   const Member& last = *std::max_element(members.begin(), members.end(), is_earlier);
-  const bool is_blocking =
-      std::all_of(members.begin(), members.end(), [](const Member& m) { return m.is_blocking(); });
-  const std::vector<Attendance> attendances = is_blocking && !is_uneven(last.operation)
+  const bool are_blocking = std::all_of(members.begin(), members.end(),
+                                        [&](const Member& m) { return is_blocking(m, context); });
+  const std::vector<Attendance> attendances = are_blocking && !is_uneven(last.operation)
                                                   ? by_durations(members, context)
                                                   : by_starts(members, last, context);
   if (attendances.empty()) {
@@ -110,10 +115,10 @@ void note_attendance(std::span<const Member> members, const WaitContext& context
     return;
   }
   const Member& first = members.front();
-  const uint32_t region = is_blocking ? first.region : context.starting_region(first);
+  const uint32_t region = are_blocking ? first.region : context.starting_region(first);
   summary->lateness.add(first.communicator, region, attendances);
   std::optional<uint64_t> time_ns;
-  if (is_blocking) {
+  if (are_blocking) {
     time_ns = std::min_element(attendances.begin(), attendances.end(), [](auto& a, auto& b) {
                 return a.duration_ns < b.duration_ns;
               })->duration_ns;

@@ -119,6 +119,27 @@ TEST(LateStarts, are_no_matter_for_who_polls) {
   EXPECT_EQ(rows[2].caused_ns, 100 * kUs);
 }
 
+/// Two processes: one thread starts, another polls, as those do that keep the library going.
+TEST(LateStarts, are_no_matter_for_who_polls_by_another_thread) {
+  Model model = make_model(4, "MPI_Test");
+  model.communicators[0].members = {0, 1};
+  for (uint32_t i = 0; i < 4; ++i) model.locations[i].group = i / 2;
+  const auto starts = [](uint64_t us) {
+    return Rank().call(kCollective, us * kUs, us * kUs + 1, {started(kBarrier, 9)});
+  };
+  const auto polls = [](uint64_t us) {
+    return Rank().call(kOther, us * kUs, us * kUs + 1, {completed(kBarrier, 9)});
+  };
+  const std::vector<Rank> orders[] = {{starts(10), polls(500), starts(400), polls(410)},
+                                      {polls(500), starts(10), polls(410), starts(400)}};
+  for (const std::vector<Rank>& ranks : orders) {
+    const WaitSummary summary = analyse(model, ranks);
+    EXPECT_EQ(summary.lateness.operation_count(), 1u);
+    for (const LatenessRow& row : summary.lateness.rows())
+      EXPECT_EQ(row.wait_ns + row.caused_ns + row.late_count, 0u) << row.group;
+  }
+}
+
 TEST(LateStarts, of_persistent_collectives_are_told_by_what_prepares_them) {
   Model model = make_model(3, "MPI_Start");
   model.regions[10 - kRecv].name = "MPI_Barrier_init_c";
