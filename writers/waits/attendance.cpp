@@ -56,16 +56,16 @@ std::vector<Attendance> by_starts(std::span<const Member> members, const Member&
 }
 
 /// What an operation takes that is started and completed by two calls: from the last start until
-/// that member has completed it. Nothing where somebody did something else meanwhile, or who was
-/// the last is not sure.
+/// that member has completed it. Nothing where somebody did something else meanwhile, waited for
+/// something else as well, or who was the last is not sure.
 std::optional<uint64_t> time_if_awaited_at_once(std::span<const Member> members, const Member& last,
                                                 const WaitContext& context) {
   const uint64_t time_ns = last.leave_ns - last.start_ns;
   const bool is_at_once = std::all_of(members.begin(), members.end(), [&](const Member& m) {
     const uint64_t error_ns = context.clock_error_ns(m.location, last.location);
     const uint64_t late_ns = time_since(last.start_ns, m.enter_ns);
-    return m.completed_count == 1 && !context.is_test(m.region) &&
-           error_ns <= time_ns / kAtOnceParts && late_ns <= time_ns / kAtOnceParts - error_ns;
+    return m.is_alone && !context.is_test(m.region) && error_ns <= time_ns / kAtOnceParts &&
+           late_ns <= time_ns / kAtOnceParts - error_ns;
   });
   return is_at_once ? std::optional(time_ns) : std::nullopt;
 }

@@ -87,7 +87,10 @@ bool Collector::completes(const Event& event) {
 }
 
 void Collector::add(const Event& event) {
-  if (!frames_.empty() && completes(event)) frames_.back().is_poll = false;
+  if (!frames_.empty() && completes(event)) {
+    frames_.back().is_poll = false;
+    ++frames_.back().completed_count;
+  }
   switch (event.kind) {
     case EventKind::kEnter:
       enter(event);
@@ -252,6 +255,7 @@ void Collector::leave(uint64_t time_ns) {
     member.leave_ns = time_ns;
     member.completed_count =
         completed.size() <= UINT8_MAX ? static_cast<uint8_t>(completed.size()) : 0;
+    member.is_alone = frame.completed_count <= 1;
     member.region = frame.region;
     if (request) {
       end_before_start(*request, member);

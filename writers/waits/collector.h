@@ -79,7 +79,8 @@ class Collector {
     uint64_t enter_ns;
     size_t first_end;
     size_t first_member;
-    bool is_poll;  ///< a kTest or one of N calls, and nothing was found so far
+    bool is_poll;                  ///< a kTest or one of N calls, and nothing was found so far
+    uint32_t completed_count = 0;  ///< of requests
     Refused refused = Refused::kNo;
   };
   struct OpenEnd {

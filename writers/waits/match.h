@@ -70,6 +70,7 @@ struct Member {
   bool receives : 1;        ///< something
   bool is_from_all : 1;     ///< kFromAll
   bool is_of_some : 1;      ///< with whom it meets is not known
+  bool is_alone : 1;        ///< the call has completed nothing else
   uint8_t completed_count;  ///< of collectives that the call has completed; 0: more than it holds
   uint64_t bytes;  ///< that it sent or received, the larger: as many parts as there are members
 

@@ -185,6 +185,26 @@ TEST(LateStarts, have_true_times_where_all_wait_at_once) {
               testing::IsEmpty());
 }
 
+/// One call completes an Allreduce of 8 bytes each and, `beside` it, another request.
+TEST(LateStarts, have_no_true_times_where_a_call_waits_for_something_else_as_well) {
+  const auto rank = [](Times us, std::vector<Event> beside) {
+    Event end = completed(kSum, 9);
+    end.bytes = end.bytes_received = 24;
+    beside.push_back(end);
+    return Rank()
+        .call(kCollective, us.start * kUs, us.start * kUs + 1, {started(kSum, 9)})
+        .call(kWaitall, us.enter * kUs, us.leave * kUs, beside);
+  };
+  const auto times_with = [&](const std::vector<Event>& beside) {
+    return times_of(
+        {rank({10, 20, 500}, {}), rank({15, 405, 510}, beside), rank({400, 401, 500}, {})});
+  };
+  EXPECT_THAT(times_with({}), testing::ElementsAre(100u));
+  EXPECT_THAT(times_with({message(EventKind::kReceiveComplete, 0, 0, 1)}), testing::IsEmpty());
+  EXPECT_THAT(times_with({request(EventKind::kSendComplete, 1)}), testing::IsEmpty());
+  EXPECT_THAT(times_with({request(EventKind::kIoComplete, 1)}), testing::IsEmpty());
+}
+
 /// An Alltoallv: in us, and what it gets from everybody or not.
 Rank uneven(uint64_t enter_us, uint64_t leave_us, bool is_from_all) {
   Event e = collective(CollectiveOperation::kAlltoallv);
