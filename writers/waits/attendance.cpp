@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace aon::writers {
@@ -52,6 +53,8 @@ std::vector<Attendance> by_starts(std::span<const Member> members, const Member&
     attendances.push_back({context.group(member.location), least_ns + ahead_ns,
                            ahead_ns - std::min(wait_ns, ahead_ns)});
   }
+  // Of those within the error the one that seems to be the last is counted as such.
+  std::swap(attendances.front(), attendances[static_cast<size_t>(&last - members.data())]);
   return attendances;
 }
 

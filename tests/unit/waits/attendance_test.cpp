@@ -75,6 +75,8 @@ TEST(LateStarts, on_other_nodes_are_late_beyond_the_error_of_the_clocks) {
   EXPECT_EQ(rows[0].wait_ns, 310 * kUs);
   EXPECT_EQ(rows[1].caused_ns, 155 * kUs) << "it may have been the last";
   EXPECT_EQ(rows[2].caused_ns, 155 * kUs);
+  EXPECT_EQ(rows[1].last_count, 0u);
+  EXPECT_EQ(rows[2].last_count, 1u);
   model.clock_error_ns = {0, kUnknownClockError};
   const WaitSummary unknown = analyse(model, ranks);
   EXPECT_EQ(unknown.lateness.operation_count(), 0u);
