@@ -58,9 +58,9 @@ std::vector<Attendance> by_starts(std::span<const Member> members, const Member&
   return attendances;
 }
 
-/// What an operation takes that is started and completed by two calls: from the last start until
-/// that member has completed it. Nothing where somebody did something else meanwhile, waited for
-/// something else as well, or who was the last is not sure.
+/// What an operation takes whose starts are compared: from the last start until that member has
+/// completed it. Nothing where somebody did something else meanwhile, waited for something else as
+/// well, or who was the last is not sure.
 std::optional<uint64_t> time_if_awaited_at_once(std::span<const Member> members, const Member& last,
                                                 const WaitContext& context) {
   const uint64_t time_ns = last.leave_ns - last.start_ns;
@@ -110,9 +110,9 @@ void note_attendance(std::span<const Member> members, const WaitContext& context
   const Member& last = *std::max_element(members.begin(), members.end(), is_earlier);
   const bool are_blocking = std::all_of(members.begin(), members.end(),
                                         [&](const Member& m) { return is_blocking(m, context); });
-  const std::vector<Attendance> attendances = are_blocking && !is_uneven(last.operation)
-                                                  ? by_durations(members, context)
-                                                  : by_starts(members, last, context);
+  const bool tell_durations = are_blocking && !is_uneven(last.operation);
+  const std::vector<Attendance> attendances =
+      tell_durations ? by_durations(members, context) : by_starts(members, last, context);
   if (attendances.empty()) {
     ++summary->uncompared_count;
     return;
@@ -121,7 +121,7 @@ void note_attendance(std::span<const Member> members, const WaitContext& context
   const uint32_t region = are_blocking ? first.region : context.starting_region(first);
   summary->lateness.add(first.communicator, region, attendances);
   std::optional<uint64_t> time_ns;
-  if (are_blocking) {
+  if (tell_durations) {
     time_ns = std::min_element(attendances.begin(), attendances.end(), [](auto& a, auto& b) {
                 return a.duration_ns < b.duration_ns;
               })->duration_ns;

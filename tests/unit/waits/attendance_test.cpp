@@ -232,6 +232,17 @@ TEST(UnevenOperations, have_a_latecomer_where_each_gets_something_from_all) {
             0u);
 }
 
+TEST(UnevenOperations, have_no_true_times_within_the_error_of_the_clocks) {
+  Model model = make_model(3);
+  model.groups[2].node = 1;
+  model.clock_error_ns = {0, 31 * kUs};
+  const std::vector<Rank> ranks = {uneven(10, 900, true), uneven(390, 700, true),
+                                   uneven(400, 700, true)};
+  EXPECT_TRUE(analyse(model, ranks).times.empty()) << "rank 1 may have been the last";
+  model.clock_error_ns[1] = 30 * kUs;
+  EXPECT_EQ(analyse(model, ranks).times.size(), 1u);
+}
+
 TEST(UnevenOperations, that_all_begin_at_once_have_nobody_to_blame) {
   const auto rows =
       lateness(analyse({uneven(100, 900, true), uneven(100, 200, true), uneven(100, 700, true)}));
