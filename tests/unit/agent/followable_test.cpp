@@ -24,12 +24,12 @@ Following with(std::vector<std::string> providers, std::vector<std::string> with
 /// A child that runs sleep(1), or a copy of it, with one more variable in its environment.
 class Sleeper {
  public:
-  explicit Sleeper(const char* variable, const char* path = "/bin/sleep")
-      : path_(path), pid_(::fork()) {
+  explicit Sleeper(const char* variable, const char* file = "/bin/sleep")
+      : file_(file), pid_(::fork()) {
     if (pid_ == 0) {
       char* const words[] = {const_cast<char*>("sleep"), const_cast<char*>("60"), nullptr};
       char* const variables[] = {const_cast<char*>("A=1"), const_cast<char*>(variable), nullptr};
-      ::execve(path_.c_str(), words, variables);
+      ::execve(file_.c_str(), words, variables);
       ::_exit(1);
     }
     // exec() gives it a path first, then all else.
@@ -40,7 +40,7 @@ class Sleeper {
     ::waitpid(pid_, nullptr, 0);
   }
   pid_t pid() const { return pid_; }
-  std::string program() const { return std::filesystem::canonical(path_); }
+  std::string program() const { return std::filesystem::canonical(file_); }
 
  private:
   std::string path() const {
@@ -52,7 +52,7 @@ class Sleeper {
     const std::string line(std::istreambuf_iterator<char>(file), {});
     return line.find(") S ") != std::string::npos;
   }
-  std::string path_;
+  std::string file_;
   pid_t pid_;
 };
 
