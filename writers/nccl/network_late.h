@@ -27,7 +27,8 @@
 /// Where the network is not to blame, that GPU may be:
 ///
 ///     held = what a member's receives and sends waited for its GPU, all that it has on a channel:
-///            what came was not taken, and what could go was not given
+///            what came was not taken, and what could go was not given; of sends without what may
+///            be behind one that waits for its peer
 ///     lost = min(excess, held - usual), as above, where it stands out among two members or more
 ///
 /// That is said of communicators alone whose members are on one machine each: of others a GPU may

@@ -11,6 +11,7 @@ namespace {
 
 constexpr size_t kRowsBytes = size_t{2} << 20;
 constexpr size_t kGroupBytes = size_t{1} << 20;  ///< each of two
+constexpr uint64_t kStepsBehind = 7;             ///< NCCL has eight under way
 
 /// Whether the agent, which tells where each process stands, never saw it at level step.
 bool was_lower(const spool::Process& process) {
@@ -132,8 +133,12 @@ class SendWaitStore::Sums {
       end_piece();
     if (is_other_channel) end_channel();
     channel_ = work.channel;
-    if (!has_piece_) piece_ = {longest_.part, 0, 0, 0, work.peer, work.is_receive};
+    if (!has_piece_) {
+      piece_ = {longest_.part, 0, 0, 0, work.peer, work.is_receive};
+      peer_ns_ = 0;
+    }
     has_piece_ = true;
+    peer_ns_ += work.is_receive == 0 ? work.other_ns : 0;
     const uint64_t gpu_ns = work.gpu_ns - work.before_ns(begin_ns_);
     piece_.network_ns += work.network_ns;
     piece_.all_ns += gpu_ns + work.network_ns + work.other_ns;
@@ -149,10 +154,12 @@ class SendWaitStore::Sums {
   }
 
  private:
-  /// On one channel, to or from one peer.
+  /// On one channel, to or from one peer. Sends go on in their order: while the first waits for the
+  /// peer, those behind it are said to wait for the GPU, which may long have given their data.
   void end_piece() {
     has_piece_ = false;
-    held_ns_ = std::min(held_ns_, is_most(piece_.gpu_ns, piece_.all_ns) ? piece_.gpu_ns : 0);
+    const uint64_t gpu_ns = piece_.gpu_ns - std::min(piece_.gpu_ns, kStepsBehind * peer_ns_);
+    held_ns_ = std::min(held_ns_, is_most(gpu_ns, piece_.all_ns) ? gpu_ns : 0);
     if (piece_.is_receive != 0) return add_source();
     channel_has_sends_ = true;
     has_sends_ = true;
@@ -188,6 +195,7 @@ class SendWaitStore::Sums {
   bool has_sends_ = false;
   SendWaits piece_ = {};
   bool has_piece_ = false;
+  uint64_t peer_ns_ = 0;  ///< its sends waited for the peer
   // Of the channel.
   uint32_t channel_ = UINT32_MAX;
   uint64_t held_ns_ = UINT64_MAX;

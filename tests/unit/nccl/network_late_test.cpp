@@ -312,6 +312,15 @@ TEST_F(NcclSlowGpu, is_not_who_is_held_up_by_what_it_sends) {
   EXPECT_EQ(network.all_gpus.count, 0u);
 }
 
+TEST_F(NcclSlowGpu, is_not_who_sends_to_a_peer_that_is_not_ready) {
+  usual(5);
+  // One step of eight waits for the peer, and the others behind it.
+  operation(
+      {.excess_ns = kExcessNs, .sends = {{2, {.gpu_ns = 7 * kExcessNs, .peer_ns = kExcessNs}}}});
+  receive(2, {.gpu_ns = kSlowNs});
+  expect_no_gpu();
+}
+
 TEST_F(NcclSlowGpu, is_not_who_waits_for_data_of_somebody_else) {
   usual(5);
   slow_gpu();
