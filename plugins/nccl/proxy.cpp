@@ -41,7 +41,8 @@ void clear_sums(Proxy& proxy, uint64_t now) {
   proxy.longest_ticks = 0;
 }
 
-void put_proxy(const Proxy& proxy, uint64_t now, bool is_last) {
+/// `site` is kNcclStepSite where it tells of steps: the budget takes each such record for some.
+void put_proxy(const Proxy& proxy, uint64_t now, bool is_last, uint32_t site) {
   Writer* w = writer();
   if (w->slot == nullptr) return;
   if ((w->modes[kNcclStepSite].load(kRelaxed) & kModePaused) != 0) return;
@@ -70,7 +71,7 @@ void put_proxy(const Proxy& proxy, uint64_t now, bool is_last) {
                        RecordKind::kNcclCall,
                        kNcclProxySlots,
                        static_cast<uint16_t>(is_wide ? kWideDuration : 0),
-                       proxy.has_steps ? kNcclStepSite : kNcclProxySite,
+                       site,
                        communicator.id,
                        proxy.bytes};
     uint64_t* out = reinterpret_cast<uint64_t*>(head + 1);
@@ -138,7 +139,7 @@ void stop_step(Proxy& proxy, Proxy::Step& step, uint64_t now) {
   if (taken > proxy.longest_ticks) proxy.longest_ticks = taken;
   step.start_ticks = 0;
   if (++proxy.step_count < kNcclStepsPerRecord) return;
-  put_proxy(proxy, now, false);
+  put_proxy(proxy, now, false, kNcclStepSite);
   clear_sums(proxy, now);
 }
 
@@ -153,7 +154,7 @@ void note_data(Proxy& proxy, const Proxy::Step& first, uint64_t now) {
     add_wait(proxy, step, now);
     proxy.longest_ticks = std::max(proxy.longest_ticks, now - step.start_ticks);
   }
-  put_proxy(proxy, now, false);
+  put_proxy(proxy, now, false, kNcclProxySite);
   clear_sums(proxy, now);
 }
 
@@ -165,7 +166,7 @@ void finish(Proxy& proxy, uint32_t generation, uint64_t now, bool is_last) {
   } while (!proxy.control.compare_exchange_weak(control, (control & 0xffffffffu) | kClaimed,
                                                 std::memory_order_acq_rel,  // pairs with nccl:proxy
                                                 std::memory_order_acquire));
-  put_proxy(proxy, now, is_last);
+  put_proxy(proxy, now, is_last, proxy.has_steps ? kNcclStepSite : kNcclProxySite);
   proxy.control.store((control + 1) & 0xffffffffu,
                       std::memory_order_release);  // pairs with nccl:proxy
 }

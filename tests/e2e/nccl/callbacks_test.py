@@ -328,6 +328,7 @@ class Proxy(PluginTestCase):
             first, rest = [w for w in told if w.is_send and w.channel == channel]
             self.assertTrue(first.is_before_data and not first.is_last and rest.is_last)
             self.assertEqual((first.ready, first.network, first.bytes, rest.steps), (0, 0, 0, 4))
+            self.assertEqual((first.name, rest.name), ("NCCL proxy", "NCCL proxy steps"))
             self.assertGreaterEqual(first.longest, 20_000_000)
             self.assertGreaterEqual(first.gpu, 80_000_000)  # four side by side
 
