@@ -1,6 +1,7 @@
 // What proxies waited for in single operations, and whose links and GPUs these are.
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 #include <string_view>
 
@@ -9,20 +10,37 @@
 
 namespace aon::writers::nccl {
 
+/// Nodes that a communicator spans as NCCL says, to which machines joined by NVLink are one; 0: that
+/// is not known.
+static uint32_t node_count_of(const Group& group, uint32_t communicator) {
+  if (group.process == nullptr) return 0;
+  for (const auto& [local, one] : group.process->communicators) {
+    const auto global = group.communicator_map.find(local);
+    if (global == group.communicator_map.end() || global->second != communicator) continue;
+    uint32_t count = 0;
+    memcpy(&count, &one.definition.reserved[kNcclNodes], sizeof count);
+    return count;
+  }
+  return 0;
+}
+
 /// Each member of a communicator is on a machine of its own, so that all they exchange is in the
 /// records of their proxies.
 bool LatenessAnalysis::are_apart(uint32_t communicator) {
   const auto [found, is_new] = apart_.try_emplace(communicator, true);
   if (!is_new) return found->second;
+  bool& is_apart = found->second;
   std::set<std::string_view> hosts;
-  for (const int64_t group : model_->communicators[communicator].members) {
-    const bool is_known = group >= 0 && static_cast<size_t>(group) < model_->groups.size();
-    const std::string_view host =
-        is_known ? model_->job->nodes[model_->groups[static_cast<size_t>(group)].node].host
-                 : std::string_view();
-    found->second &= is_known && hosts.insert(host).second;
+  const std::vector<int64_t>& members = model_->communicators[communicator].members;
+  for (const int64_t member : members) {
+    is_apart &= member >= 0 && static_cast<size_t>(member) < model_->groups.size();
+    if (!is_apart) break;
+    const Group& group = model_->groups[static_cast<size_t>(member)];
+    is_apart = hosts.insert(model_->job->nodes[group.node].host).second;
+    const uint32_t node_count = node_count_of(group, communicator);
+    is_apart &= node_count == 0 || node_count >= members.size();
   }
-  return found->second;
+  return is_apart;
 }
 
 HeldMember LatenessAnalysis::held_member(std::span<const Part> parts, const LongestWaits& longest) {

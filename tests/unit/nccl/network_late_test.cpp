@@ -300,6 +300,14 @@ TEST_F(NcclSlowGpu, is_not_named_beside_others_on_its_machine_for_which_it_may_h
   expect_no_gpu();
 }
 
+TEST_F(NcclSlowGpu, is_not_named_beside_others_that_nccl_reaches_by_nvlink) {
+  for (spool::Process& process : processes_)
+    process.communicators[7].definition.reserved[kNcclNodes] = 3;
+  usual(5);
+  slow_gpu();
+  expect_no_gpu();
+}
+
 TEST_F(NcclSlowGpu, is_not_who_is_held_up_by_what_it_sends) {
   usual(5);
   // The link from rank 2 is slow: its GPU gets rid of nothing, and takes nothing.
