@@ -105,12 +105,12 @@ class Level(TestCase):
         (worker,) = self.hosts.run("n2", "pgrep", "-P", keeper).stdout.split()
         self.hosts.run("n2", "kill", "-STOP", worker)
         try:
-            text = self.level("net", "--wait", 8, host="n1")
+            text = self.level("net", "--wait", 2, host="n1")
+            self.assertIn("n2  ranks 2-3: api; it has not answered yet\n", text)
+            self.assertRegex(text, "[24] of 4 processes have not ")
+            self.until_shown("n1  ranks 0-1: net", "n2  ranks 2-3: api; it has not answered yet")
         finally:
             self.hosts.run("n2", "kill", "-CONT", worker)
-        self.assertIn("n1  ranks 0-1: net\n", text)
-        self.assertIn("n2  ranks 2-3: api; it has not answered yet\n"
-                      "2 of 4 processes have not ", text)
         self.until_shown("n1  ranks 0-1: net", "n2  ranks 2-3: net")
         self.end()
         self.assertEqual(self.asked(), [("0-3", "net", "api", "net")])
