@@ -41,6 +41,9 @@ void clear_sums(Proxy& proxy, uint64_t now) {
   proxy.longest_ticks = 0;
 }
 
+/// 0 where it was on a core whose clock is ahead.
+uint64_t ticks_since(uint64_t start, uint64_t now) { return now > start ? now - start : 0; }
+
 /// `site` is kNcclStepSite where it tells of steps: the budget takes each such record for some.
 void put_proxy(const Proxy& proxy, uint64_t now, bool is_last, uint32_t site) {
   Writer* w = writer();
@@ -49,7 +52,7 @@ void put_proxy(const Proxy& proxy, uint64_t now, bool is_last, uint32_t site) {
   const Communicator& communicator = g_state->communicators[proxy.place];
   const uint64_t flags =
       (proxy.is_send ? uint32_t{kNcclProxySend} : 0) | (is_last ? uint32_t{kNcclProxyLast} : 0);
-  const uint64_t duration = now > proxy.start_ticks ? now - proxy.start_ticks : 0;
+  const uint64_t duration = ticks_since(proxy.start_ticks, now);
   const bool is_wide = duration >> 32 != 0;
   const uint64_t words[12] = {proxy.call | uint64_t{proxy.channel} << 32 | flags << 40,
                               pack_pair(proxy.peer, static_cast<int32_t>(proxy.planned_step_count)),
@@ -110,7 +113,7 @@ uint32_t call_of(const void* parent) {
 
 /// What a step has waited for in its state so far.
 void add_wait(Proxy& proxy, Proxy::Step& step, uint64_t now) {
-  const uint64_t waited = now > step.state_ticks ? now - step.state_ticks : 0;
+  const uint64_t waited = ticks_since(step.state_ticks, now);
   switch (step.state) {
     case kStateSendGpuWait:
     case kStateRecvGpuWait:
@@ -135,8 +138,7 @@ void add_wait(Proxy& proxy, Proxy::Step& step, uint64_t now) {
 void stop_step(Proxy& proxy, Proxy::Step& step, uint64_t now) {
   if (step.start_ticks == 0) return;
   add_wait(proxy, step, now);
-  const uint64_t taken = now - step.start_ticks;
-  if (taken > proxy.longest_ticks) proxy.longest_ticks = taken;
+  proxy.longest_ticks = std::max(proxy.longest_ticks, ticks_since(step.start_ticks, now));
   step.start_ticks = 0;
   if (++proxy.step_count < kNcclStepsPerRecord) return;
   put_proxy(proxy, now, false, kNcclStepSite);
@@ -148,11 +150,11 @@ void stop_step(Proxy& proxy, Proxy::Step& step, uint64_t now) {
 void note_data(Proxy& proxy, const Proxy::Step& first, uint64_t now) {
   if (proxy.has_data) return;
   proxy.has_data = true;
-  if (now - first.start_ticks < kLongWaitTicks) return;
+  if (ticks_since(first.start_ticks, now) < kLongWaitTicks) return;
   for (Proxy::Step& step : proxy.steps) {
     if (step.start_ticks == 0) continue;
     add_wait(proxy, step, now);
-    proxy.longest_ticks = std::max(proxy.longest_ticks, now - step.start_ticks);
+    proxy.longest_ticks = std::max(proxy.longest_ticks, ticks_since(step.start_ticks, now));
   }
   put_proxy(proxy, now, false, kNcclProxySite);
   clear_sums(proxy, now);
