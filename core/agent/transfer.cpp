@@ -263,7 +263,8 @@ bool Transfer::is_settled() const {
 uint32_t Transfer::world_size() const {
   uint32_t largest = 0;
   const uint32_t count = state_.header().process_count.load(std::memory_order_relaxed);
-  for (uint32_t i = 0; i < count; ++i) largest = std::max<uint32_t>(largest, state_.process(i).world_size);
+  for (uint32_t i = 0; i < count; ++i)
+    largest = std::max<uint32_t>(largest, state_.process(i).world_size);
   return largest;
 }
 

@@ -10,8 +10,8 @@
 
 namespace aon::writers::nccl {
 
-/// Nodes that a communicator spans as NCCL says, to which machines joined by NVLink are one; 0: that
-/// is not known.
+/// Nodes that a communicator spans as NCCL says, to which machines joined by NVLink are one; 0: not
+/// known.
 static uint32_t node_count_of(const Group& group, uint32_t communicator) {
   if (group.process == nullptr) return 0;
   for (const auto& [local, one] : group.process->communicators) {

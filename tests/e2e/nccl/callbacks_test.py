@@ -317,9 +317,8 @@ class GivenUp(PluginTestCase):
 
 class Proxy(PluginTestCase):
     def work(self, case, level, version=7, count=1):
-        """Without what a busy machine delays: records before the first data."""
         ring = self.ring_of(case, version, count, AON_NCCL_LEVEL=level)
-        return ring, [work for work in proxy_work(ring) if not work.is_before_data]
+        return ring, [w for w in proxy_work(ring) if not w.is_before_data]  # of a busy machine
 
     def test_what_sends_wait_for_the_first_data_stands_apart(self):
         told = proxy_work(self.ring_of("late_data", 7, 1, AON_NCCL_LEVEL="step"))
