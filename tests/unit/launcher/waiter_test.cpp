@@ -2,15 +2,18 @@
 #include "core/base/time.h"
 
 #include <aon/standing.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/agent/protocol.h"
 #include "launcher/descriptors.h"
 #include "tests/unit/launcher/temporary_folder.h"
 
@@ -67,10 +70,14 @@ class Waiter : public TemporaryFolder {
     unsetenv("PMI_FD");
   }
 
-  /// As a rank whose stderr is `pipe`.
-  static void lend(const UniqueFd& pipe) {
+  static void lend(const UniqueFd& pipe) { lend(pipe, pipe); }
+  /// As a rank whose stderr is `pipe`, of an aon-run whose was `begun_with`.
+  static void lend(const UniqueFd& pipe, const UniqueFd& begun_with) {
     const pid_t rank = fork();
     if (rank == 0) {
+      struct stat status {};
+      fstat(begun_with.get(), &status);
+      setenv(agent::kStderrVariable, fmt::format("{}:{}", status.st_dev, status.st_ino).c_str(), 1);
       dup2(pipe.get(), STDERR_FILENO);
       aon_lend_stderr();
       _exit(0);
@@ -136,6 +143,17 @@ TEST_F(Waiter, holds_what_a_rank_lends_that_ends_at_once) {
   end_of_files();
   EXPECT_EQ(text_of(second.first), "end");
   EXPECT_TRUE(has_hung_up(second.first, 10'000));
+}
+
+/// It may be a file with the program's data.
+TEST_F(Waiter, is_lent_nothing_that_the_program_opened_itself) {
+  aon_take_back_stderr();
+  Pair second = pipe_pair();
+  lend(second.second, first_.first);
+  second.second.reset();
+  EXPECT_TRUE(has_hung_up(second.first, 10'000));
+  end_of_files();
+  EXPECT_EQ(text_of(second.first), "");
 }
 
 TEST_F(Waiter, hears_of_stderr_before_it_says_that_the_files_are_there) {
