@@ -7,7 +7,6 @@
 #include <unordered_map>
 
 #include "core/base/median.h"
-#include "writers/steps/calls.h"
 
 namespace aon::writers::steps {
 namespace {
@@ -47,11 +46,15 @@ class LoopFinder {
 
   std::vector<Candidate> run() {
     for (const uint32_t token : tokens_to_try()) split(places_[token], 0);
-    std::stable_sort(found_.begin(), found_.end(), [](const Candidate& a, const Candidate& b) {
-      return a.covered_ns > b.covered_ns;
+    std::stable_sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) {
+      return a.candidate.covered_ns > b.candidate.covered_ns;
     });
     if (found_.size() > kMaxCandidates) found_.resize(kMaxCandidates);
-    return std::move(found_);
+    std::vector<Candidate> candidates;
+    candidates.reserve(found_.size());
+    Bodies bodies;
+    for (const Found& one : found_) candidates.push_back(describe(one, &bodies));
+    return candidates;
   }
 
  private:
@@ -62,6 +65,13 @@ class LoopFinder {
     uint64_t compute_ns;
     uint32_t at;
     bool is_matched;
+  };
+  struct Found {
+    Candidate candidate;
+    uint32_t model_at;     ///< a usual iteration
+    uint32_t model_calls;  ///< of it
+    uint32_t first;        ///< anchor
+    uint32_t last;         ///< anchor
   };
 
   /// Those that come often and over a long time; of many that come equally often, the first few.
@@ -113,13 +123,13 @@ class LoopFinder {
       if (!least_gap_ns) return;
       std::erase_if(late, [&](uint32_t at) { return gap_ns(at) < *least_gap_ns; });
       if (!evaluate(late, *least_gap_ns)) continue;
-      const uint64_t calls = found_.back().calls;
+      const uint64_t calls = found_.back().candidate.calls;
       Positions spaced;
       for (const uint32_t at : late) {
         if (spaced.empty() || is_next_anchor(at - spaced.back(), calls)) spaced.push_back(at);
       }
       if (spaced.size() == late.size()) continue;
-      Candidate with_all = std::move(found_.back());
+      Found with_all = std::move(found_.back());
       found_.pop_back();
       if (!evaluate(spaced, *least_gap_ns)) found_.push_back(std::move(with_all));
     }
@@ -179,7 +189,7 @@ class LoopFinder {
     for (uint32_t i = from; i < to; ++i) {
       if (seen_[ids_[i]] == seen_at_) continue;
       seen_[ids_[i]] = seen_at_;
-      set += mix(calls_[i].token, 0);
+      set += in_set(calls_[i].token);
     }
     return set;
   }
@@ -279,37 +289,48 @@ class LoopFinder {
     const auto model = std::find_if(intervals->begin(), intervals->end(), [&](const Interval& one) {
       return one.is_matched && one.calls == usual_calls;
     });
-    describe(model == intervals->end() ? intervals->front() : *model, places.front(), places.back(),
-             &candidate);
-    found_.push_back(std::move(candidate));
+    const Interval& usual_one = model == intervals->end() ? intervals->front() : *model;
+    found_.push_back({std::move(candidate), usual_one.at, static_cast<uint32_t>(usual_one.calls),
+                      places.front(), places.back()});
     return true;
   }
 
   /// The pattern, and where in it an iteration begins: as far before the first anchor as the calls
   /// are already the pattern's. The last one is complete when all that remains of it follows.
-  void describe(const Interval& model, uint32_t first, uint32_t last, Candidate* candidate) const {
-    for (uint32_t i = model.at; i < model.at + model.calls; ++i) {
-      candidate->tokens.push_back(calls_[i].token);
-    }
-    if (model.calls <= kMaxBody) candidate->body = candidate->tokens;
-    std::sort(candidate->tokens.begin(), candidate->tokens.end());
-    candidate->tokens.erase(std::unique(candidate->tokens.begin(), candidate->tokens.end()),
-                            candidate->tokens.end());
-    const std::vector<uint64_t>& body = candidate->body;
+  Candidate describe(const Found& found, Bodies* bodies) {
+    Candidate candidate = found.candidate;
+    const uint32_t first = found.first;
+    const uint32_t last = found.last;
+    candidate.token_set = set_of(found.model_at, found.model_at + found.model_calls);
+    candidate.body = bodies->add(tokens_of(found));
+    const Body& body = candidate.body;
     uint32_t lead = 0;
     while (lead + 1 < body.size() && lead < first && is_whole(first - lead - 1, first) &&
            calls_[first - lead - 1].token == body[body.size() - 1 - lead]) {
       ++lead;
     }
-    candidate->lead_calls = lead;
-    candidate->from_ns = calls_[first - lead].enter_ns;
-    candidate->until_ns = candidate->end_ns;
+    candidate.lead_calls = lead;
+    candidate.from_ns = calls_[first - lead].enter_ns;
+    candidate.until_ns = candidate.end_ns;
     const size_t rest = body.size() - lead;
-    if (body.empty() || calls_.size() - last < rest || !is_whole(last, last + rest - 1)) return;
-    for (size_t i = 0; i < rest; ++i) {
-      if (calls_[last + i].token != body[i]) return;
+    if (body.empty() || calls_.size() - last < rest || !is_whole(last, last + rest - 1)) {
+      return candidate;
     }
-    candidate->until_ns = calls_[last + rest - 1].leave_ns;
+    for (size_t i = 0; i < rest; ++i) {
+      if (calls_[last + i].token != body[i]) return candidate;
+    }
+    candidate.until_ns = calls_[last + rest - 1].leave_ns;
+    return candidate;
+  }
+
+  /// None of an iteration that is too long for a body.
+  std::vector<uint64_t> tokens_of(const Found& found) const {
+    std::vector<uint64_t> tokens;
+    if (found.model_calls > kMaxBody) return tokens;
+    for (uint32_t i = 0; i < found.model_calls; ++i) {
+      tokens.push_back(calls_[found.model_at + i].token);
+    }
+    return tokens;
   }
 
   std::span<const SampledCall> calls_;
@@ -317,7 +338,7 @@ class LoopFinder {
   std::vector<uint32_t> ids_;      ///< by call
   std::vector<uint32_t> seen_;     ///< by token's number
   uint32_t seen_at_;
-  std::vector<Candidate> found_;
+  std::vector<Found> found_;
 };
 
 }  // namespace

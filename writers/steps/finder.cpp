@@ -14,8 +14,8 @@ namespace {
 using steps::CallScanner;
 using steps::Candidate;
 
-constexpr double kSamePeriod = 0.1;  ///< of two ranks in one loop, relative
-constexpr size_t kMaxVoters = 64;    ///< ranks whose loops are put to the vote; all ranks vote
+constexpr double kSamePeriod = 0.1;   ///< of two ranks in one loop, relative
+constexpr size_t kMaxProposers = 64;  ///< ranks whose loops are put to the vote; all ranks vote
 
 bool is_same_loop(const Candidate& a, const Candidate& b) {
   const double larger = std::max(a.period_ns, b.period_ns);
@@ -88,8 +88,9 @@ class Finder : public StepFinder {
     out->put(plan_.is_sampled);
     out->put(unsaved_);
     if (unsaved_) {
+      steps::Bodies bodies;
       out->put(uint64_t{candidates_[*unsaved_].size()});
-      for (const Candidate& one : candidates_[*unsaved_]) steps::save_candidate(out, one);
+      for (const Candidate& one : candidates_[*unsaved_]) steps::save_candidate(out, one, &bodies);
       candidates_[*unsaved_].clear();
     }
     plan_.is_sampled = false;
@@ -109,10 +110,13 @@ class Finder : public StepFinder {
     if (!in->get(&count) ||
         !in->check(*group < candidates_.size() && count <= steps::kMaxCandidates))
       return in->status();
+    steps::Bodies bodies;
+    std::vector<Candidate>& candidates = candidates_[*group];
+    candidates.reserve(candidates.size() + count);
     for (uint64_t i = 0; i < count; ++i) {
       Candidate one;
-      if (!steps::load_candidate(in, *model_, &one)) return in->status();
-      candidates_[*group].push_back(std::move(one));
+      if (!steps::load_candidate(in, *model_, &one, &bodies)) return in->status();
+      candidates.push_back(std::move(one));
     }
     return {};
   }
@@ -138,11 +142,12 @@ class Finder : public StepFinder {
 
   /// The loop that most of the ranks' time speaks for; then the next, beside it in time.
   void vote() {
+    const size_t proposers = std::min(candidates_.size(), kMaxProposers);
     for (uint32_t number = 0; number < steps::kMaxLoops; ++number) {
       Choice winner;
       double most = 0;
-      const size_t every = std::max<size_t>(1, candidates_.size() / kMaxVoters);
-      for (size_t group = 0; group < candidates_.size(); group += every) {
+      for (size_t proposer = 0; proposer < proposers; ++proposer) {
+        const size_t group = proposer * candidates_.size() / proposers;  // evenly spread
         for (const size_t i : steps::choose_loops(candidates_[group])) {
           double weight = 0;
           Choice choice = supporters(candidates_[group][i], &weight);

@@ -8,8 +8,9 @@
 
 namespace aon::writers::steps {
 
-void save_candidate(StateOut* out, const Candidate& candidate);
+/// `bodies`: of the rank's candidates that went out, or came in, before.
+void save_candidate(StateOut* out, const Candidate& candidate, Bodies* bodies);
 /// False: `in` has failed.
-bool load_candidate(StateIn* in, const Model& model, Candidate* candidate);
+bool load_candidate(StateIn* in, const Model& model, Candidate* candidate, Bodies* bodies);
 
 }  // namespace aon::writers::steps

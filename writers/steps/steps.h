@@ -7,7 +7,8 @@
 ///
 /// Master threads only.
 /// Thread: one.   Cost: about a seventh of an assembly, the search at most 40 ms per rank; memory:
-/// 8 MiB, 96 patterns per rank, kMaxStepRows rows.
+/// the sample of one rank (10 MiB) and the search in it, at most 36 KiB of patterns per rank
+/// (find_loops.h), kMaxStepRows rows.
 #pragma once
 
 #include <cstdint>

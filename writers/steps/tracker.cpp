@@ -37,7 +37,7 @@ void LoopTracker::add(uint64_t token, uint64_t gap_ns, const Cut& at) {
     is_following_ = true;
     has_tail_ = false;
     ++step_;
-    usual_ = other_ = 0;
+    token_set_ = 0;
   }
   if (is_open_) {
     ++calls_;
@@ -70,7 +70,7 @@ void LoopTracker::open(const Cut& at) {
   is_open_ = true;
   run_count_ = 0;
   begin_ = at;
-  const std::vector<uint64_t>& body = pattern_.body;
+  const Body& body = pattern_.body;
   for (size_t back = 1; back <= lead_ && back <= call_count_; ++back) {
     const Seen& seen = recent_[(call_count_ - back) % lead_];
     if (seen.token != body[body.size() - back] || seen.at.time_ns < time_.previous_ns) return;
@@ -99,13 +99,12 @@ void LoopTracker::note(uint64_t token) {
   } else {
     if (seen_.size() < kMaxSeen) seen_[token] = step_;
   }
-  const bool is_usual = std::binary_search(pattern_.tokens.begin(), pattern_.tokens.end(), token);
-  ++(is_usual ? usual_ : other_);
+  token_set_ += in_set(token);
 }
 
 void LoopTracker::emit(const Cut& begin, const Cut& end) {
-  const bool is_matched = other_ == 0 && usual_ == pattern_.tokens.size() &&
-                          2 * calls_ >= pattern_.calls && calls_ <= 2 * pattern_.calls;
+  const bool is_matched = token_set_ == pattern_.token_set && 2 * calls_ >= pattern_.calls &&
+                          calls_ <= 2 * pattern_.calls;
   const CutStep step{begin, end, is_matched};
   if (++run_count_ > kLeastSteps) {
     sink_(step);
@@ -120,8 +119,7 @@ void LoopTracker::emit(const Cut& begin, const Cut& end) {
 void LoopTracker::close() {
   if (is_open_ && has_tail_) {
     // As complete as the others, though what follows is not of it.
-    usual_ = pattern_.tokens.size();
-    other_ = 0;
+    token_set_ = pattern_.token_set;
     calls_ = pattern_.calls;
     emit(begin_, tail_);
   }

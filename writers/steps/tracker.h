@@ -81,8 +81,7 @@ class LoopTracker {
   Cut tail_{};
   std::unordered_map<uint64_t, uint64_t> seen_;  ///< token -> step in which it was
   uint64_t step_ = 0;
-  size_t usual_ = 0;  ///< tokens of the pattern in this step
-  size_t other_ = 0;
+  uint64_t token_set_ = 0;        ///< of this step, as in Candidate
   std::vector<CutStep> waiting_;  ///< until they are kLeastSteps
   uint64_t run_count_ = 0;
 };

@@ -16,8 +16,8 @@ constexpr uint64_t kOther = 2;
 std::vector<CutStep> cut(uint32_t lead, const LoopTime& time, const std::vector<uint64_t>& tokens) {
   Candidate pattern;
   pattern.token = kAnchor;
-  pattern.body = {kAnchor, kOther, kOther, kOther};
-  pattern.tokens = {kAnchor, kOther};
+  pattern.body = Bodies().add({kAnchor, kOther, kOther, kOther});
+  pattern.token_set = in_set(kAnchor) + in_set(kOther);
   pattern.calls = pattern.body.size();
   pattern.lead_calls = lead;
   std::vector<CutStep> steps;
