@@ -26,7 +26,8 @@ class ExternalIds(GpuCase):
         found = []
         with otf2.reader.open(str(self.output / "traces.otf2")) as trace:
             for location, event in trace.events:
-                if location.type != otf2.LocationType.GPU:
+                is_call = location.name.startswith("CUDA calls")
+                if location.type != otf2.LocationType.GPU and not is_call:
                     continue
                 if not isinstance(event, otf2.events.Enter):
                     continue
