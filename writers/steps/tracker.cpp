@@ -78,9 +78,13 @@ void LoopTracker::open(const Cut& at) {
   }
 }
 
+/// At its anchor where it would begin before the one that runs: that one was cut short, and begins
+/// at its own anchor.
 Cut LoopTracker::start_of_iteration(const Cut& anchor) const {
   const size_t back = std::min<size_t>(lead_, call_count_);
-  return back == 0 ? anchor : recent_[(call_count_ - back) % lead_].at;
+  if (back == 0) return anchor;
+  const Cut& start = recent_[(call_count_ - back) % lead_].at;
+  return start.time_ns > begin_.time_ns ? start : anchor;
 }
 
 void LoopTracker::follow(uint64_t token) {

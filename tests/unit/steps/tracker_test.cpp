@@ -48,6 +48,21 @@ TEST(LoopTracker, first_iteration_does_not_reach_into_the_loop_before) {
   EXPECT_EQ(steps.front().begin.time_ns, 30u);
 }
 
+/// The loop is taken up behind calls of something else, at an anchor that others follow at once.
+TEST(LoopTracker, no_iteration_ends_before_it_begins) {
+  std::vector<uint64_t> tokens(3, kAnchor + kOther);
+  tokens.insert(tokens.end(), 5, kAnchor);
+  for (int i = 0; i < 6; ++i) tokens.insert(tokens.end(), {kOther, kOther, kOther, kAnchor});
+  const auto steps = cut(3, {0, 1000, 0, UINT64_MAX}, tokens);
+  ASSERT_EQ(steps.size(), 11u);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    EXPECT_LT(steps[i].begin.time_ns, steps[i].end.time_ns) << i;
+    if (i != 0) {
+      EXPECT_EQ(steps[i].begin.time_ns, steps[i - 1].end.time_ns) << i;
+    }
+  }
+}
+
 TEST(LoopTracker, last_iteration_counts_when_it_ends_before_the_next_loop) {
   const auto steps = cut(0, {40, 1000, 0, UINT64_MAX}, calls(6));
   ASSERT_EQ(steps.size(), 6u);
