@@ -80,6 +80,7 @@ class Meter : public StepMeter {
   std::unordered_map<uint32_t, profile::SampledTime> call_times_;  ///< by region
   std::optional<CallWait> wait_ahead_;
   Cut now_{};                ///< end of the last call, and what was in MPI and waited up to it
+  uint64_t counted_ns_ = 0;  ///< end of the last call that has a token: the search sees no others
   uint64_t first_ns_ = 0;    ///< end of the first call, that is MPI_Init
   uint64_t last_ns_ = 0;     ///< begin of the last one
   uint32_t depth_ = 0;       ///< of annotated steps
@@ -155,7 +156,7 @@ Status Meter::begin_location(const Location& location) {
   group_ = location.group;
   scanner_->begin(model_->groups[group_]);
   now_ = {};
-  first_ns_ = last_ns_ = 0;
+  first_ns_ = last_ns_ = counted_ns_ = 0;
   depth_ = 0;
   trackers_.clear();
   loops_.clear();
@@ -203,9 +204,10 @@ Status Meter::add_waits(const steps::Call& call) {
 
 Status Meter::add_call(const steps::Call& call) {
   if (call.token != 0) {
-    const uint64_t gap_ns = now_.time_ns == 0 ? 0 : call.enter_ns - now_.time_ns;
+    const uint64_t gap_ns = counted_ns_ == 0 ? 0 : call.enter_ns - counted_ns_;
     const Cut at{call.enter_ns, now_.mpi_ns, now_.wait_ns};
     for (steps::LoopTracker& tracker : trackers_) tracker.add(call.token, gap_ns, at);
+    counted_ns_ = call.leave_ns;
   }
   now_.time_ns = call.leave_ns;
   now_.mpi_ns += call.weight == 1
@@ -221,6 +223,7 @@ Status Meter::add_call(const steps::Call& call) {
 void Meter::note_loss() {
   has_hole_ = true;
   now_.time_ns = 0;
+  counted_ns_ = 0;
   for (steps::LoopTracker& tracker : trackers_) tracker.interrupt();
 }
 

@@ -299,5 +299,17 @@ TEST(FindLoops, polling_does_not_matter) {
   EXPECT_EQ(meter->summary()->loops[0].matched, 1);
 }
 
+/// A step is told by its long computation, at whose end the program looks for messages.
+TEST(FindLoops, poll_at_the_end_of_a_computation_does_not_hide_the_step) {
+  Program program;
+  program.prologue();
+  for (int i = 0; i < 60; ++i) {
+    program.compute(1'000'000).call(test::kTest).compute(50);
+    for (int k = 0; k < 4; ++k) program.isend(1).compute(50);
+  }
+  program.prologue(3);
+  EXPECT_THAT(counts(find_steps({program})), testing::ElementsAre(60));
+}
+
 }  // namespace
 }  // namespace aon::writers
