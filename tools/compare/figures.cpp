@@ -169,7 +169,7 @@ void read_steps(hid_t file, Job* job) {
                             of.integers("loop"),        of.integers("step"),
                             of.integers("duration_ns"), of.integers("mpi_ns"),
                             of.integers("compute_ns"),  of.integers("wait_ns")};
-  const hdf5::Handle group(H5Gopen2(file, "steps", H5P_DEFAULT));
+  const hdf5::Handle group = hdf5::open_group(file, "steps");
   const bool is_thinned = hdf5::read_integer_attribute(group.get(), "steps_left_out") > 0;
   std::vector<std::map<int64_t, Rows>> loops(job->loops.size());
   for (size_t row = 0; row < columns.loop.size(); ++row) {

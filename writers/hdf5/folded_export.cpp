@@ -102,7 +102,7 @@ Status export_folded(const std::filesystem::path& folder, const std::filesystem:
     const Tables tables = read_tables(file.get());
     if (!is_sound(tables)) throw hdf5::H5Error("its call paths are damaged");
     stacks = fold(tables, by_rank);
-    const hdf5::Handle group(H5Gopen2(file.get(), "samples", H5P_DEFAULT));
+    const hdf5::Handle group = hdf5::open_group(file.get(), "samples");
     const int64_t unknown = hdf5::read_integer_attribute(group.get(), "unknown_count");
     if (unknown > 0) stacks["[unknown]"] += unknown;
   });

@@ -112,8 +112,7 @@ TaskRows read_task(hid_t file, const std::string& path, int64_t start_ns) {
         static_cast<uint64_t>(std::max<int64_t>(0, time_ns[end] - start_ns) / kNsPerSecond));
   }
   for (const std::string& name : hdf5::names_in(file, path)) {
-    const Handle dataset(
-        checked(H5Dopen2(file, (path + "/" + name).c_str(), H5P_DEFAULT), name.c_str()));
+    const Handle dataset = hdf5::open_dataset(file, path + "/" + name);
     const std::string mode = hdf5::read_text_attribute(dataset.get(), "mode");
     if (mode.empty()) continue;  // time, scales
     const std::vector<double> values =

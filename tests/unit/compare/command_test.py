@@ -160,6 +160,13 @@ class Diff(TestCase):
             self.assertIn(f"{job}/profile.h5", said)
             self.assertIn("do not belong together", said)
 
+    def test_an_attribute_of_another_kind_is_refused(self):
+        job = self.job("job")
+        with h5py.File(job / "profile.h5", "a") as file:
+            file["steps"].attrs["steps_left_out"] = numpy.zeros(5000, "int64")
+        said = self.diff(job, self.job("other", seed=2), code=1)
+        self.assertIn("steps_left_out: not one value", said)
+
     def test_a_real_job_and_itself(self):
         output = self.folder / "job"
         heat = BUILD / "bin" / "heat2d"
