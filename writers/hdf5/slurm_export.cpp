@@ -102,6 +102,10 @@ void add_cpu_fields(TaskRows& rows, const std::vector<double>& cpu_ns,
   rows.fields.insert(rows.fields.begin(), {std::move(utilization), std::move(cpu_time)});
 }
 
+[[noreturn]] void refuse(const std::string& group) {
+  throw hdf5::H5Error(group + ": columns that do not belong together");
+}
+
 TaskRows read_task(hid_t file, const std::string& path, int64_t start_ns) {
   TaskRows rows;
   const std::vector<int64_t> time_ns = hdf5::read_integers(file, path + "/time");
@@ -115,8 +119,9 @@ TaskRows read_task(hid_t file, const std::string& path, int64_t start_ns) {
     const Handle dataset = hdf5::open_dataset(file, path + "/" + name);
     const std::string mode = hdf5::read_text_attribute(dataset.get(), "mode");
     if (mode.empty()) continue;  // time, scales
-    const std::vector<double> values =
-        per_second(hdf5::read_numbers(file, path + "/" + name), ends, mode == "accumulated");
+    const std::vector<double> column = hdf5::read_numbers(file, path + "/" + name);
+    if (column.size() != time_ns.size()) refuse(path);
+    const std::vector<double> values = per_second(column, ends, mode == "accumulated");
     if (name == kCpuTimeMetric) {
       add_cpu_fields(rows, values, time_ns, ends);
     } else {
@@ -178,6 +183,7 @@ Hosts find_hosts(hid_t file) {
   const std::vector<std::string> names = hdf5::read_texts(file, "nodes/name");
   const std::vector<int64_t> rank = hdf5::read_integers(file, "ranks/rank");
   const std::vector<int64_t> node = hdf5::read_integers(file, "ranks/node");
+  if (rank.size() != node.size()) refuse("ranks");
   Hosts hosts;
   for (size_t row = 0; row < rank.size(); ++row) {
     const auto found = series.find(are_ranks ? rank[row] : static_cast<int64_t>(row));

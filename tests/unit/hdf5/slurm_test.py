@@ -6,6 +6,8 @@ import sys
 import tempfile
 import unittest
 
+import h5py
+
 SAMPLE = sys.argv.pop(1)
 SLURM_CONF = """ClusterName=aon
 SlurmctldHost=localhost
@@ -92,6 +94,36 @@ class Tasks:
         with open(self.path("series.csv"), encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         self.assertEqual({(row["Node"], row["Series"]) for row in rows}, self.TASKS)
+
+
+class SlurmOfOthers(unittest.TestCase):
+    """A file whose columns are not those of one table."""
+
+    def said_of(self, change):
+        with tempfile.TemporaryDirectory(prefix="aon-slurm-") as folder:
+            profile = os.path.join(folder, "profile.h5")
+            subprocess.run([SAMPLE, profile], check=True, timeout=60)
+            with h5py.File(profile, "a") as file:
+                change(file)
+            command = [SAMPLE, "--slurm", folder, os.path.join(folder, "slurm.h5")]
+            out = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        self.assertEqual(out.returncode, 1, out.stderr)
+        return out.stderr
+
+    def test_short_columns_are_refused(self):
+        def of_ranks(file):
+            del file["ranks/node"]
+            file["ranks/node"] = [0]
+
+        def of_series(file):
+            perf = file["series/rank_0/perf"]
+            name, mode = next((n, d.attrs["mode"]) for n, d in perf.items() if "mode" in d.attrs)
+            del perf[name]
+            perf[name] = [1.0]
+            perf[name].attrs["mode"] = mode
+
+        self.assertIn("ranks: columns that do not belong together", self.said_of(of_ranks))
+        self.assertIn("rank_0/perf: columns that do not belong", self.said_of(of_series))
 
 
 class SlurmOfOneHost(Tasks, unittest.TestCase):
