@@ -140,14 +140,24 @@ class Finder : public StepFinder {
     return choice;
   }
 
+  /// Evenly spread among those that have loops left.
+  std::vector<size_t> proposers() const {
+    std::vector<size_t> groups;
+    for (size_t group = 0; group < candidates_.size(); ++group) {
+      if (!candidates_[group].empty()) groups.push_back(group);
+    }
+    const size_t count = std::min(groups.size(), kMaxProposers);
+    for (size_t i = 0; i < count; ++i) groups[i] = groups[i * groups.size() / count];
+    groups.resize(count);
+    return groups;
+  }
+
   /// The loop that most of the ranks' time speaks for; then the next, beside it in time.
   void vote() {
-    const size_t proposers = std::min(candidates_.size(), kMaxProposers);
     for (uint32_t number = 0; number < steps::kMaxLoops; ++number) {
       Choice winner;
       double most = 0;
-      for (size_t proposer = 0; proposer < proposers; ++proposer) {
-        const size_t group = proposer * candidates_.size() / proposers;  // evenly spread
+      for (const size_t group : proposers()) {
         for (const size_t i : steps::choose_loops(candidates_[group])) {
           double weight = 0;
           Choice choice = supporters(candidates_[group][i], &weight);

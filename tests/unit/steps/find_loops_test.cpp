@@ -261,6 +261,18 @@ TEST(FindLoops, ranks_without_the_loop_lower_the_confidence) {
   EXPECT_LT(alone.confidence, 0.25);
 }
 
+/// Of more than 64 processes not all propose loops: those that have none are not asked.
+TEST(FindLoops, loop_of_every_second_rank_of_many_is_found) {
+  std::vector<Program> ranks(128);
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    ranks[rank].prologue();
+    if (rank % 2 != 0) stencil(&ranks[rank], 20).allreduce(8);
+  }
+  const StepSummary summary = find_steps(ranks);
+  EXPECT_THAT(counts(summary), testing::ElementsAre(20));
+  EXPECT_EQ(summary.loops[0].rank_count, 64u);
+}
+
 TEST(FindLoops, rank_that_died_in_the_middle_keeps_its_steps) {
   std::vector<Program> ranks(4);
   for (size_t rank = 0; rank < 4; ++rank) stencil(&ranks[rank].prologue(), rank == 2 ? 45 : 100);
