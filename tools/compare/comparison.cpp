@@ -8,6 +8,7 @@
 #include <functional>
 #include <iterator>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 namespace aon::tools::compare {
@@ -16,12 +17,6 @@ namespace {
 using Runs = std::span<const Job>;
 
 constexpr double kNsPerSecond = 1e9;
-
-const Loop* loop_of(const Job& job, const std::string& name) {
-  const auto found = std::find_if(job.loops.begin(), job.loops.end(),
-                                  [&](const Loop& loop) { return loop.name == name; });
-  return found != job.loops.end() ? &*found : nullptr;
-}
 
 using Series = std::function<std::span<const double>(const Job&)>;
 using Value = std::function<double(const Job&)>;
@@ -39,7 +34,11 @@ double mean_of_span(std::span<const double> values) { return of_values(values).m
 class Comparer {
  public:
   Comparer(Runs base, Runs now)
-      : base_(base), now_(now), is_between_runs_(base.size() > 1 || now.size() > 1) {}
+      : base_(base), now_(now), is_between_runs_(base.size() > 1 || now.size() > 1) {
+    for (const Runs runs : {base, now}) {
+      for (const Job& job : runs) loops_[&job] = by_name(job);
+    }
+  }
 
   Comparison result() const {
     Comparison all;
@@ -80,16 +79,31 @@ class Comparer {
     return change_between(of_series(series(base_.front())), of_series(series(now_.front())), error);
   }
 
+  using Names = std::unordered_map<std::string, const Loop*>;  ///< null: of several
+
+  static Names by_name(const Job& job) {
+    Names names;
+    for (const Loop& loop : job.loops) {
+      const auto [known, is_new] = names.try_emplace(loop.name, &loop);
+      if (!is_new) known->second = nullptr;
+    }
+    return names;
+  }
+
+  /// Null where there is none, or several have the name.
+  const Loop* loop_of(const Job& job, const std::string& name) const {
+    const auto of_job = loops_.find(&job);
+    if (of_job == loops_.end()) return nullptr;
+    const auto found = of_job->second.find(name);
+    return found != of_job->second.end() ? found->second : nullptr;
+  }
+
   /// Whether each run has steps of one loop of this name.
   bool is_everywhere(const std::string& name) const {
     return !name.empty() && all_runs([&](const Job& job) {
-      return name_count(job, name) == 1 && !loop_of(job, name)->series[0].empty();
+      const Loop* loop = loop_of(job, name);
+      return loop != nullptr && !loop->series[0].empty();
     });
-  }
-
-  static size_t name_count(const Job& job, const std::string& name) {
-    return static_cast<size_t>(std::count_if(job.loops.begin(), job.loops.end(),
-                                             [&](const Loop& loop) { return loop.name == name; }));
   }
 
   bool is_certain(const std::string& name) const {
@@ -179,7 +193,7 @@ class Comparer {
   }
 
   /// By how much a run's sums are divided.
-  static double divisor(const Job& job, const std::string& loop) {
+  double divisor(const Job& job, const std::string& loop) const {
     const double processes = std::max(1.0, job.process_count);
     return loop.empty() ? processes : processes * std::max(1.0, loop_of(job, loop)->count);
   }
@@ -202,7 +216,7 @@ class Comparer {
     one.is_of_steps = !loop.empty() && is_of_steps(table, name, loop);
     if (!one.is_of_steps) loop.clear();
     const auto of = [&](double Work::*what) {
-      return [table, what, &name, &loop](const Job& job) {
+      return [this, table, what, &name, &loop](const Job& job) {
         return work_of(job, table, name).*what / divisor(job, loop);
       };
     };
@@ -276,7 +290,7 @@ class Comparer {
       for (const Job& job : runs) {
         for (const Loop& loop : job.loops) {
           if (is_everywhere(loop.name)) continue;
-          (name_count(job, loop.name) > 1 ? doubled : missing).insert(loop.name);
+          (loop_of(job, loop.name) == nullptr ? doubled : missing).insert(loop.name);
         }
       }
     }
@@ -336,6 +350,7 @@ class Comparer {
   Runs base_;
   Runs now_;
   bool is_between_runs_;
+  std::unordered_map<const Job*, Names> loops_;
 };
 
 }  // namespace
