@@ -141,8 +141,14 @@ Result<Config> read_config(std::span<const char* const> arguments) {
 }
 
 Result<UniqueFd> open_spool_folder(const Config& config) {
+  namespace fs = std::filesystem;
   std::error_code error;
-  std::filesystem::create_directories(config.folder, error);
+  if (!fs::create_directories(config.folder, error) && error) {
+    // A process of the job has just made it (runtime/output_folder.cpp) under a narrow umask.
+    fs::permissions(config.job_folder + "/spool", fs::perms::owner_all, fs::perm_options::add,
+                    error);
+    fs::create_directories(config.folder, error);
+  }
   if (error) return errno_error("cannot create", config.folder, error.value());
   if (!config.arguments.options.spool_dir.empty()) {
     const std::string launch = std::filesystem::path(config.folder).parent_path();

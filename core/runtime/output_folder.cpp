@@ -56,9 +56,14 @@ bool is_owner_of_new_files(int folder, const HostName& host, uid_t owner) {
   return is_known && own.st_uid == owner;
 }
 
+/// A folder that is mostly there already. The agent uses it too, whatever the umask of the program.
+void make(int parent, const char* name) {
+  if (mkdirat(parent, name, 0700) == 0) fchmodat(parent, name, 0700, AT_SYMLINK_NOFOLLOW);
+}
+
 /// Opens a folder, made where it is missing, if it is this user's. False: not.
 bool open_own(const Folder& parent, const char* name, const HostName& host, Folder* folder) {
-  mkdirat(parent.fd, name, 0700);  // mostly there already
+  make(parent.fd, name);
   struct stat status = {};
   if (!look(parent.fd, name, AT_SYMLINK_NOFOLLOW, &status)) return false;
   const bool is_link = S_ISLNK(status.st_mode);
@@ -76,7 +81,7 @@ bool open_own(const Folder& parent, const char* name, const HostName& host, Fold
 
 /// By what the names say now.
 bool is_own(const char* path) {
-  mkdir(path, 0700);
+  make(AT_FDCWD, path);
   struct stat status = {};
   if (!look(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, &status)) return false;
   if (S_ISLNK(status.st_mode)) {

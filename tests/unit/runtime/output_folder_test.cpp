@@ -83,6 +83,18 @@ TEST_F(OutputFolder, is_made_where_it_is_missing) {
   EXPECT_TRUE(is_used());
 }
 
+TEST_F(OutputFolder, is_its_owners_whatever_the_umask) {
+  for (const mode_t mask : {0777, 0177}) {
+    const mode_t before = umask(mask);
+    const bool is_made = is_used();
+    umask(before);
+    EXPECT_TRUE(is_made) << mask;
+    for (const fs::path& path : {output_, output_ / "spool", output_ / node_})
+      EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_all) << path << mask;
+    fs::remove_all(output_);
+  }
+}
+
 TEST_F(OutputFolder, of_another_user_gets_nothing) {
   fs::create_directories(output_ / node_);
   for (const fs::path& planted : {output_ / node_, output_ / "spool", output_}) {
