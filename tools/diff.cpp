@@ -271,14 +271,16 @@ Json json_of(const Comparison& all) {
   return object;
 }
 
-/// The jobs of `dirs`; the exit code of what is wrong with one of them.
-int read_jobs(const std::vector<std::string>& dirs, std::vector<Job>* jobs) {
-  std::set<std::pair<dev_t, ino_t>> seen;
+/// Folders, whatever they are called.
+using Seen = std::set<std::pair<dev_t, ino_t>>;
+
+/// The jobs of `dirs`, none of which is among `seen`; the exit code of what is wrong with one.
+int read_jobs(const std::vector<std::string>& dirs, Seen* seen, std::vector<Job>* jobs) {
   for (const std::string& dir : dirs) {
     if (const Status found = find_profile(dir); !found)
       return fail("diff", printable(found.error().message), kExitUse);
     struct stat status {};
-    if (stat(dir.c_str(), &status) == 0 && !seen.emplace(status.st_dev, status.st_ino).second)
+    if (stat(dir.c_str(), &status) == 0 && !seen->emplace(status.st_dev, status.st_ino).second)
       return fail("diff", printable(dir) + " is given twice: it is one run", kExitUse);
     const Result<Json> ledger = read_ledger(dir);
     if (!ledger) return fail("diff", printable(ledger.error().message));
@@ -302,8 +304,9 @@ int judge(const Comparison& all, double limit_percent) {
 int diff(const DiffOptions& options) {
   std::vector<Job> base;
   std::vector<Job> now;
-  if (const int code = read_jobs(options.base, &base); code != kExitDone) return code;
-  if (const int code = read_jobs(options.now, &now); code != kExitDone) return code;
+  Seen seen;
+  if (const int code = read_jobs(options.base, &seen, &base); code != kExitDone) return code;
+  if (const int code = read_jobs(options.now, &seen, &now); code != kExitDone) return code;
   const Comparison all = compare::compare(base, now);
   if (options.as_json) {
     fmt::print("{}\n", json_of(all).dump(2, ' ', false, Json::error_handler_t::replace));

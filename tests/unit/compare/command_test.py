@@ -145,6 +145,7 @@ class Diff(TestCase):
         self.assertIn("give BASE and NEW", self.diff(base, other, "--new", other, code=2))
         self.assertIn("is given twice",
                       self.diff("--base", base, base, "--new", other, code=2))  # fmt: skip
+        self.assertIn("is given twice", self.diff(base, base, code=2))
         (other / "aon.json").write_text("{")
         self.assertIn("aon.json", self.diff(base, other, code=1))
         (base / "profile.h5").unlink()
