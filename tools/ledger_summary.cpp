@@ -383,7 +383,7 @@ std::vector<std::string> provider_lines(const Json& ledger) {
 
 std::vector<std::string> summary_lines(const Json& ledger, const std::string& dir) {
   const Totals totals = totals_of(ledger);
-  std::vector<std::string> lines{fmt::format("{}: {}", dir, file_list(dir))};
+  std::vector<std::string> lines{fmt::format("{}: {}", printable(dir), file_list(dir))};
   if (totals.rank_count + totals.other_count == 0) {
     lines.push_back("nothing was recorded: " + why_nothing(ledger));
     return lines;

@@ -230,8 +230,8 @@ Status export_slurm_hdf5(const std::filesystem::path& dir, const std::filesystem
   if (!status) return status;
   if (hosts.empty()) {
     return Error{Code::kNotFound, in.string() +
-                                      " has no samples of the perf provider; run with "
-                                      "--providers perf, or see `aon doctor`"};
+                                      " has no samples of the perf provider; `aon info` "
+                                      "says what was not collected and why"};
   }
   bool is_made = false;
   status = hdf5::guard(out, [&] {
