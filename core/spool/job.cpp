@@ -34,9 +34,10 @@ class NodeBuilder {
     payload_ = view.payload;
     return definition_struct<T>(view.payload);
   }
-  std::string text(size_t index) const {
-    return clean_text(definition_string(payload_, struct_bytes_, index));
+  std::string_view string(size_t index) const {
+    return definition_string(payload_, struct_bytes_, index);
   }
+  std::string text(size_t index) const { return clean_text(string(index)); }
   Process& process(uint32_t number);
 
   void apply_of_process(uint32_t number, const DefinitionView& view);
@@ -297,7 +298,7 @@ void NodeBuilder::apply_of_samples(const DefinitionView& view) {
     case DefinitionType::kMapping:
       if (auto d = take<MappingDefinition>(view)) {
         d->build_id_bytes = std::min<uint8_t>(d->build_id_bytes, sizeof(d->build_id));
-        process(d->process).mappings[d->id] = {*d, text(0)};
+        process(d->process).mappings[d->id] = {*d, std::string(string(0))};
       }
       break;
     case DefinitionType::kCallPaths:

@@ -76,7 +76,7 @@ struct Metric {
 
 struct Mapping {
   MappingDefinition definition;
-  std::string path;
+  std::string path;  ///< to be opened: any bytes
 };
 /// Nodes `first_id` and on of the tree of call paths.
 struct CallPaths {

@@ -55,7 +55,8 @@ class FunctionTable {
   uint32_t id_of(std::string_view name, std::string_view file, const std::string& module) {
     const auto [entry, is_new] = ids_.try_emplace({std::string(name), std::string(file), module},
                                                   static_cast<uint32_t>(functions_->size()));
-    if (is_new) functions_->push_back({spool::clean_text(name), spool::clean_text(file), module});
+    using spool::clean_text;
+    if (is_new) functions_->push_back({clean_text(name), clean_text(file), clean_text(module)});
     return entry->second;
   }
 
@@ -119,9 +120,10 @@ class Places {
       }
     };
     const auto report = resolver->resolve({module.path, module.build_id}, offsets, take);
-    if (!report) return {module.path, 0, offsets.size(), 0, report.error().message};
-    return {module.path, report->named_count, report->unnamed_count, report->line_count,
-            report->remark};
+    const std::string path = spool::clean_text(module.path);
+    if (!report) return {path, 0, offsets.size(), 0, spool::clean_text(report.error().message)};
+    return {path, report->named_count, report->unnamed_count, report->line_count,
+            spool::clean_text(report->remark)};
   }
 
   FunctionTable* functions_;

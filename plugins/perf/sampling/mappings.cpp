@@ -185,6 +185,8 @@ void Mappings::use(Entry* entry) {
   used.definition.end = entry->raw.end;
   used.definition.file_offset = entry->raw.file_offset;
   const std::string now = read_path_(entry->raw.start, entry->raw.end);
+  // The list of mappings writes a newline as \012 (proc_pid_maps(5)), the link does not.
+  if (used.path.find('\\') != std::string::npos && !now.empty()) used.path = now;
   if (now.ends_with(kDeletedSuffix) && !used.path.ends_with(kDeletedSuffix))
     used.path += kDeletedSuffix;
   const std::string& id = build_id_of(entry->raw, used.path);

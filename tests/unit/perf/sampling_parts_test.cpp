@@ -173,6 +173,17 @@ TEST(SamplingMappings, a_file_that_was_replaced_before_its_first_sample_has_no_b
   EXPECT_EQ(used[1].definition.build_id_bytes, 4);
 }
 
+TEST(SamplingMappings, a_name_that_their_list_escapes_is_the_files) {
+  Mappings mappings(
+      1, 50, "", [](const std::string&) { return std::string(); },
+      [](uint64_t, uint64_t) { return std::string("/a\nb"); });
+  mappings.add({0x1000, 0x2000, 0, 1, "/a\\012b"});
+  mappings.find(0x1010);
+  const auto used = mappings.take_used();
+  ASSERT_EQ(used.size(), 1u);
+  EXPECT_EQ(used[0].path, "/a\nb");
+}
+
 TEST(SamplingMappings, asks_the_kernel_what_became_of_a_file) {
   const std::filesystem::path folder = std::filesystem::temp_directory_path();
   const std::string path = folder / ("aon-mapped-" + std::to_string(getpid()));

@@ -82,6 +82,23 @@ TEST_F(CallPathsTest, the_same_code_at_other_addresses_is_one_path) {
   EXPECT_NE(parts->model.symbol_reports[0].remark, "");
 }
 
+TEST_F(CallPathsTest, a_module_of_any_name_is_opened_and_has_a_name_for_writers) {
+  const std::string path = job_.path().string() + "/a\nb\xff";
+  std::filesystem::copy_file("/bin/true", path);
+  node_.add_process(0, 0, 2, {});
+  MappingDefinition mapping{};
+  mapping.id = 7;
+  node_.define(0, DefinitionType::kMapping, mapping, {path});
+  node_.define(0, DefinitionType::kCallPaths, paths_of(0, 100, {{kNoCallPath, 7, 0}}));
+  const auto parts = build();
+  ASSERT_EQ(parts->model.symbol_reports.size(), 1u);
+  const SymbolReport& report = parts->model.symbol_reports[0];
+  EXPECT_EQ(report.module, job_.path().string() + "/a?b?");
+  EXPECT_THAT(report.remark, testing::Not(testing::HasSubstr("No such file")));
+  EXPECT_THAT(names(parts->model, 0, 100), ElementsAre("a?b?+0x0"));
+  EXPECT_EQ(parts->model.functions[0].module, job_.path().string() + "/a?b?");
+}
+
 /// Build-id and the first exported function of this process's [vdso].
 struct Vdso {
   std::string build_id;
