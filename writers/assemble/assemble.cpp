@@ -295,6 +295,10 @@ std::vector<std::string> Assembly::left_out_metrics(const Passed& passed) const 
                                 names, location_count_with(last)));
   };
   if (!plan.writes_otf2) return lines;
+  if (const size_t count = left_out_counter_count(parts_->model); count != 0)
+    lines.push_back(fmt::format("the archive lacks {} of the {} counters at the borders of calls{}",
+                                count, parts_->model.counter_count,
+                                plan.writes_hdf5 ? ": profile.h5 has all" : ""));
   const auto has_counters = [](const LocationTally& tally) {
     return tally.samples != 0 && is_thread_of_process(*tally.location);
   };

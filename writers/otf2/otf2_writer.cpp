@@ -459,6 +459,10 @@ std::unique_ptr<Writer> make_otf2_writer(const std::filesystem::path& folder, Wa
                                                   has_counters, markers));
 }
 
+size_t left_out_counter_count(const Model& model) {
+  return model.counter_count - std::min<size_t>(model.counter_count, otf2::kMaxClassMembers);
+}
+
 bool has_all_communication(const Model& model, const Outcome& outcome, bool nccl_as_mpi) {
   if (!outcome.communication_complete || model.archive_start_ns != 0) return false;
   return std::all_of(model.locations.begin(), model.locations.end(), [&](const Location& location) {

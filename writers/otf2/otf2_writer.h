@@ -39,6 +39,9 @@ std::unique_ptr<Writer> make_otf2_writer(const std::filesystem::path& folder,
                                          std::vector<std::string>* lacks = nullptr,
                                          bool has_counters = true, const MarkerPlan& markers = {});
 
+/// Counters at the borders of calls that their class in the archive has no room for: the last ones.
+size_t left_out_counter_count(const Model& model);
+
 /// What the archive claims as MPI_COMMUNICATION_COMPLETE: every message of the job is in it. Tools
 /// refuse or warn on an incomplete one by this.
 bool has_all_communication(const Model& model, const Outcome& outcome, bool nccl_as_mpi);
