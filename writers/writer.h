@@ -261,8 +261,8 @@ enum class EventKind : uint8_t {
   kCallSample,   ///< call path in region (kNoCallPath: unknown), tid in peer, period in bytes
   kCounters,     ///< before the kEnter or kLeave it belongs to: number of values, counter(i)
   kDeviceWork,  ///< before the kEnter of work of a device: what the device told, fields named below
-  kDeviceGap,   ///< work of devices was left out (--disk): bytes: how many pieces; bytes_received:
-                ///< for how long it is shown, 0 not; request: when it ended
+  kDeviceGap,   ///< work of devices was left out (--disk): bytes: how many pieces of this stream, 0
+                ///< not shown; bytes_received: for how long it is shown; request: when it ended
   kNcclCall,    ///< nccl(); its time is where it stands in the location, and means nothing
   kNcclBegin,   ///< nccl() on the timeline of its communicator; before its kEnter, if it has one
   kNcclEnd,     ///< the same; before its kLeave. Time of its kNcclBegin in bytes

@@ -108,7 +108,8 @@ uint64_t DeviceSpans::restart() {
   store_.reset();
   is_dropped_ = false;
   gap_first_ticks_ = UINT64_MAX;
-  window_ticks_ = gap_last_ticks_ = gap_count_ = 0;
+  window_ticks_ = gap_last_ticks_ = 0;
+  gap_counts_.clear();
   const uint64_t left_count = std::exchange(added_count_, 0) - std::exchange(replayed_count_, 0);
   return left_count;
 }
@@ -119,7 +120,8 @@ void DeviceSpans::leave_out(const DeviceSpan& span) {
     return;
   }
   ++left_out_work_count_;
-  ++gap_count_;
+  if (gap_counts_.size() < kMaxGapStreams || gap_counts_.contains(span.stream))
+    ++gap_counts_[span.stream];
   gap_first_ticks_ = std::min(gap_first_ticks_, span.start_ticks);
   gap_last_ticks_ = std::max(gap_last_ticks_, end_ticks_of(span));
 }
@@ -180,7 +182,8 @@ Result<const DeviceSpan*> DeviceSpans::next() {
   return span;
 }
 
-/// Shown up to the first work of the stream.
+/// When work of the process was left out, and how much of this stream. Shown up to the first work
+/// of the stream.
 Status DeviceSpans::put_gap(const clock::ClockMap& clock, uint32_t stream, Outcome* outcome,
                             const Sink& sink) {
   clock::ClockMap::Cursor cursor(clock);
@@ -200,7 +203,8 @@ Status DeviceSpans::put_gap(const clock::ClockMap& clock, uint32_t stream, Outco
   event.region = kUnknownRegion;
   event.peer = -1;
   event.weight = 1;
-  event.bytes = gap_count_;
+  const auto own = gap_counts_.find(stream);
+  event.bytes = own == gap_counts_.end() ? 0 : own->second;
   event.bytes_received = std::min(end_ns, first_ns) - event.time_ns;
   event.request = end_ns;
   ++outcome->event_count;
@@ -216,7 +220,7 @@ Status DeviceSpans::replay(uint32_t stream, const clock::ClockMap& clock,
     if (!reader) return reader.error();
     reader_.emplace(std::move(*reader));
   }
-  if (gap_count_ != 0) {
+  if (!gap_counts_.empty()) {
     if (Status status = put_gap(clock, stream, outcome, sink); !status) return status;
   }
   DeviceTimeline events(clock, regions, outcome, sink);

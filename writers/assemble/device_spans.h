@@ -57,6 +57,7 @@ class DeviceSpans {
   using Sink = StreamEvents::Sink;
   static constexpr size_t kMemoryBytes = 8u << 20;
   static constexpr size_t kSpanBytes = sizeof(DeviceSpan);
+  static constexpr size_t kMaxGapStreams = 1u << 16;
 
   /// The temporary file has at most `max_file_bytes`: what would take it beyond is left out and
   /// counted, as is what lies before the window.
@@ -69,7 +70,8 @@ class DeviceSpans {
   /// How many of a process there is room for, calls of CUDA, waits and overhead included.
   uint64_t most_count() const;
   /// What ends before `first_ticks` is left out (SpanWindow); each stream of the process begins
-  /// with a kDeviceGap if there was work among that. Until restart().
+  /// with a kDeviceGap if there was work among that, with the count of its own: of the first
+  /// kMaxGapStreams streams. Until restart().
   void begin_window(uint64_t first_ticks) { window_ticks_ = first_ticks; }
   /// Kernels, copies, sets and graphs, of all processes.
   uint64_t left_out_work_count() const { return left_out_work_count_; }
@@ -106,8 +108,8 @@ class DeviceSpans {
   uint64_t left_out_work_count_ = 0;
   uint64_t left_out_host_count_ = 0;
   uint64_t unsorted_count_ = 0;
-  uint64_t window_ticks_ = 0;  ///< of the process, as all below
-  uint64_t gap_count_ = 0;     ///< work that was left out
+  uint64_t window_ticks_ = 0;                          ///< of the process, as all below
+  std::unordered_map<uint32_t, uint64_t> gap_counts_;  ///< work that was left out, by stream
   uint64_t gap_first_ticks_ = UINT64_MAX;
   uint64_t gap_last_ticks_ = 0;
   uint64_t replayed_count_ = 0;

@@ -78,7 +78,7 @@ OTF2_ErrorCode EventEncoder::region(const Event& event) {
 }
 
 OTF2_ErrorCode EventEncoder::device_gap(const Event& event) {
-  if (event.bytes_received == 0) return OTF2_SUCCESS;
+  if (event.bytes == 0) return OTF2_SUCCESS;
   const uint32_t region = lost_region(static_cast<uint32_t>(LossReason::kEvictedByCap));
   OTF2_AttributeList_AddUint64(attributes_.get(), kLostCount, event.bytes);
   const OTF2_ErrorCode code = put_enter(event.time_ns, region, attributes_.get());

@@ -214,7 +214,7 @@ void EventMarkers::add(std::span<const Event> events) {
         loss_.reset();
         break;
       case EventKind::kDeviceGap:
-        if (event.bytes_received != 0) add_loss(event, event.time_ns + event.bytes_received);
+        if (event.bytes != 0) add_loss(event, event.time_ns + event.bytes_received);
         break;
       case EventKind::kMark:
         if (std::count(own_regions_.begin(), own_regions_.end(), event.region) != 0)

@@ -5,9 +5,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/unit/writers/otf2_print.h"
 #include "tests/unit/writers/spool_fixture.h"
 #include "writers/assemble/assemble.h"
 #include "writers/assemble/model.h"
+#include "writers/otf2/otf2_writer.h"
 
 namespace aon::writers {
 namespace {
@@ -120,6 +122,38 @@ TEST(Assembly, sorting_the_work_of_devices_keeps_below_the_disk_cap) {
   for (const std::string& warning : report->warnings) {
     EXPECT_EQ(warning.find("left out"), std::string::npos) << warning;
   }
+}
+
+/// In the archive of two streams; the first was at work all the time that the gap lasted.
+TEST(Assembly, work_that_was_left_out_stands_where_it_has_a_count) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  add_gpu_rank(&node);
+  const auto parts = build_model(job.path(), kDefaultOtf2Locations);
+  ASSERT_TRUE(parts.has_value());
+  const Model& model = (*parts)->model;
+  Event gap{};
+  gap.time_ns = model.start_ns;
+  gap.kind = EventKind::kDeviceGap;
+  gap.region = kUnknownRegion;
+  gap.request = model.start_ns + 100;
+  const auto writer = make_otf2_writer(job.path());
+  ASSERT_TRUE(writer->begin(model));
+  for (const Location& location : model.locations) {
+    gap.bytes = location.device_stream == 1 ? 3 : 0;
+    gap.bytes_received = gap.bytes == 0 ? 100 : 0;
+    ASSERT_TRUE(writer->begin_location(location));
+    if (location.device_stream != 0) {
+      ASSERT_TRUE(writer->events({&gap, 1}));
+    }
+    ASSERT_TRUE(writer->end_location());
+  }
+  ASSERT_TRUE(writer->finish({}));
+  const std::string text = test::print_archive(job.path());
+  const size_t enter = text.find("Region: \"[lost: evicted by cap]\"");
+  ASSERT_NE(enter, std::string::npos) << text;
+  EXPECT_NE(text.find("(\"lost\" <0>; UINT64; 3)", enter), std::string::npos) << text;
+  EXPECT_EQ(text.find("(\"lost\" <0>; UINT64; 0)"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -290,6 +290,26 @@ TEST_F(DeviceSpansTest, what_was_left_out_is_a_gap_before_the_rest) {
   EXPECT_EQ(events[0].kind, EventKind::kDeviceWork) << "of the process before";
 }
 
+/// One stream has no work of its own left, one was at work all the time, one lost nothing.
+TEST_F(DeviceSpansTest, gaps_of_all_streams_sum_up_to_what_was_left_out) {
+  spans_.begin_window(2000);
+  for (uint64_t i = 0; i < 90; ++i)
+    ASSERT_TRUE(spans_.add(span(i < 60 ? kStream : kStream + 1, 1, 1000 + i, 1005 + i)));
+  ASSERT_TRUE(spans_.add(span(kStream + 1, 1, 500, 5000)));
+  ASSERT_TRUE(spans_.add(span(kStream + 2, 1, 3000, 5000)));
+  uint64_t sum = 0;
+  for (const uint32_t stream : {kStream, kStream + 1, kStream + 2}) {
+    all_.clear();
+    replay(stream);
+    ASSERT_FALSE(all_.empty());
+    EXPECT_EQ(all_[0].kind, EventKind::kDeviceGap) << "the process lost some then";
+    sum += all_[0].bytes;
+  }
+  EXPECT_EQ(all_[0].bytes, 0u);
+  EXPECT_EQ(sum, spans_.left_out_work_count());
+  EXPECT_EQ(sum, 90u);
+}
+
 TEST_F(DeviceSpansTest, a_copy_tells_between_which_memories) {
   Record record = span(kStream, 1, 100, 200, 64);
   record.words[3] = static_cast<uint64_t>(DeviceMemory::kPinned) |
