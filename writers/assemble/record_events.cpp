@@ -391,7 +391,6 @@ bool EventOrder::may_have_completed(const Record& completion) const {
 /// and the id of the request. A collective's end says all that there is.
 void EventOrder::emit_end_alone(const Record& record, uint64_t time_ns) {
   const RecordHead& head = record.head;
-  const uint64_t id = requests_.end(record.words[1]);
   const bool is_collective = head.id == static_cast<uint32_t>(RecordKind::kCollective);
   const bool is_receive = (head.flags & kIncoming) != 0;
   const bool is_send = (head.flags & kOutgoing) != 0;
@@ -399,6 +398,7 @@ void EventOrder::emit_end_alone(const Record& record, uint64_t time_ns) {
   const bool is_lost = (head.flags & kCancelled) != 0 || may_have_completed(record) ||
                        (is_receive && pair_low(record.words[0]) == kAnyPeer) ||
                        !(is_collective || is_receive || is_send);
+  const uint64_t id = requests_.end(record.words[1], is_lost);
   if (is_lost) {
     ++outcome_->unmatched_count;
     return;

@@ -46,15 +46,19 @@ class GroupRequests {
   }
 
   /// The id of a request that has ended already, if it has.
-  std::optional<uint64_t> begin(uint64_t word) { return take(word, &ended_); }
+  std::optional<uint64_t> begin(uint64_t word) {
+    const auto ended = ended_.extract(word);
+    return ended ? std::optional(ended.mapped().id) : std::nullopt;
+  }
 
-  /// The request `word` has ended where it was not begun. Returns its id.
-  uint64_t end(uint64_t word) {
-    if (const std::optional<uint64_t> begun = take(word, &begun_)) return *begun;
+  /// The request `word` has ended where it was not begun. `is_counted`: as unmatched, so it counts
+  /// no more when its start never comes. Returns its id.
+  uint64_t end(uint64_t word, bool is_counted) {
+    if (const auto begun = begun_.extract(word)) return begun.mapped();
     const uint64_t id = new_id();
     if (ended_.size() < kMaxLiveRequests) {
-      ended_[word] = id;
-    } else {
+      ended_[word] = {id, is_counted};
+    } else if (!is_counted) {
       ++unfollowed_count_;
     }
     return id;
@@ -63,25 +67,21 @@ class GroupRequests {
   /// All locations of the process have been read: ends without a start are counted. Of a request
   /// without an end nothing is missing: the program may have left it.
   void settle(Outcome* outcome) {
-    outcome->unmatched_count += ended_.size() + unfollowed_count_;
+    for (const auto& [word, ended] : ended_) outcome->unmatched_count += ended.is_counted ? 0 : 1;
+    outcome->unmatched_count += unfollowed_count_;
     begun_.clear();
     ended_.clear();
     unfollowed_count_ = next_id_ = 0;
   }
 
  private:
-  using Ids = std::unordered_map<uint64_t, uint64_t>;  ///< word -> id
+  struct Ended {
+    uint64_t id;
+    bool is_counted;
+  };
 
-  static std::optional<uint64_t> take(uint64_t word, Ids* ids) {
-    const auto found = ids->find(word);
-    if (found == ids->end()) return std::nullopt;
-    const uint64_t id = found->second;
-    ids->erase(found);
-    return id;
-  }
-
-  Ids begun_;
-  Ids ended_;
+  std::unordered_map<uint64_t, uint64_t> begun_;  ///< word -> id
+  std::unordered_map<uint64_t, Ended> ended_;     ///< the same
   uint64_t unfollowed_count_ = 0;
   uint64_t next_id_ = 0;
 };
@@ -109,8 +109,8 @@ class RequestTable {
     return request;
   }
 
-  /// What complete() does not know has ended. Returns its id.
-  uint64_t end(uint64_t word) { return group_->end(word); }
+  /// What complete() does not know has ended (GroupRequests::end). Returns its id.
+  uint64_t end(uint64_t word, bool is_counted) { return group_->end(word, is_counted); }
 
   /// The location is over.
   void finish() {

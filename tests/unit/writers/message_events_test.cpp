@@ -202,6 +202,27 @@ TEST_F(OtherThread, that_ends_what_nobody_has_begun_is_counted) {
   EXPECT_EQ(outcome_.unmatched_count, 2u);
 }
 
+/// A receive that was cancelled, and a collective that failed.
+std::vector<Record> ends_of_nothing(uint64_t receive, uint64_t collective) {
+  Record failed = completion_record(16, kFailed, -1, 0, 0, collective);
+  failed.head.id = static_cast<uint32_t>(RecordKind::kCollective);
+  failed.words[0] = pack_pair(-1, static_cast<int32_t>(CollectiveOperation::kBarrier));
+  return {completion_record(15, kIncoming | kCancelled, 1, 5, 0, receive), failed};
+}
+
+TEST_F(OtherThread, that_ends_without_a_message_what_nobody_has_begun_counts_once) {
+  run(ends_of_nothing(kMessage, kRequest));
+  requests_.settle(&outcome_);
+  EXPECT_EQ(outcome_.unmatched_count, 2u);
+}
+
+TEST_F(OtherThread, that_ends_without_a_message_what_one_behind_it_has_begun_counts_once) {
+  run(ends_of_nothing(kMessage, kRequest));
+  begin();
+  requests_.settle(&outcome_);
+  EXPECT_EQ(outcome_.unmatched_count, 2u);
+}
+
 TEST_F(MessageEvents, non_blocking_collective_keeps_its_operation) {
   const std::string text = run({
       test::collective_record(1, 10, 11, CollectiveOperation::kAllreduce, -1, 64, kNonblocking, 9),
