@@ -28,6 +28,7 @@
 
 #include "core/clock/clock_map.h"
 #include "core/spool/stream_reader.h"
+#include "writers/assemble/border_counters.h"
 #include "writers/assemble/open_io.h"
 #include "writers/assemble/pending_transfers.h"
 #include "writers/assemble/request_table.h"

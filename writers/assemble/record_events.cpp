@@ -487,7 +487,7 @@ void EventOrder::emit_lost(const Record& record, uint64_t limit_ticks) {
 
 void EventOrder::emit_sample(const Record& record) {
   const auto metric = metrics_->find(record.head.id);
-  if (metric == metrics_->end()) {
+  if (metric == metrics_->end() || is_border_counter(record.head.id)) {
     ++outcome_->unmatched_count;
     return;
   }

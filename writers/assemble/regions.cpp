@@ -7,6 +7,7 @@
 #include <string>
 #include <tuple>
 
+#include "writers/assemble/border_counters.h"
 #include "writers/assemble/model_parts.h"
 #include "writers/symbols/readable_names.h"
 
@@ -62,8 +63,9 @@ class MetricUnifier {
  public:
   explicit MetricUnifier(std::vector<GlobalMetric>* metrics) : metrics_(metrics) {}
 
-  uint32_t id_of(const spool::Metric& metric, bool node_wide) {
-    const auto [entry, is_new] = ids_.try_emplace({metric.name, metric.unit, node_wide},
+  /// Counters at the borders of calls are no others, whatever their name: these have samples.
+  uint32_t id_of(const spool::Metric& metric, bool is_counter, bool node_wide) {
+    const auto [entry, is_new] = ids_.try_emplace({metric.name, metric.unit, is_counter, node_wide},
                                                   static_cast<uint32_t>(metrics_->size()));
     if (is_new) {
       metrics_->push_back({.name = metric.name,
@@ -84,7 +86,7 @@ class MetricUnifier {
   }
 
   std::vector<GlobalMetric>* metrics_;
-  std::map<std::tuple<std::string, std::string, bool>, uint32_t> ids_;
+  std::map<std::tuple<std::string, std::string, bool, bool>, uint32_t> ids_;
 };
 
 }  // namespace
@@ -100,7 +102,7 @@ void build_regions(JobModel* parts) {
     for (const Group& group : model.groups) {
       if (group.process == nullptr) continue;
       const auto counter = group.process->metrics.find(kFirstCounterMetric + i);
-      if (counter != group.process->metrics.end()) metrics.id_of(counter->second, false);
+      if (counter != group.process->metrics.end()) metrics.id_of(counter->second, true, false);
     }
   }
   model.counter_count = static_cast<uint32_t>(model.metrics.size());
@@ -114,13 +116,15 @@ void build_regions(JobModel* parts) {
       if (!is_none) group.region_map[local] = regions.id_of(region);
     }
     for (const auto& [local, metric] : group.process->metrics) {
-      group.metric_map[local] = metrics.id_of(metric, metric.definition.node_wide != 0);
+      const bool is_counter = is_border_counter(local);
+      const bool node_wide = !is_counter && metric.definition.node_wide != 0;
+      group.metric_map[local] = metrics.id_of(metric, is_counter, node_wide);
     }
   }
   parts->node_metric_maps.resize(parts->job.nodes.size());
   for (size_t n = 0; n < parts->job.nodes.size(); ++n) {
     for (const auto& [local, metric] : parts->job.nodes[n].metrics) {
-      parts->node_metric_maps[n][local] = metrics.id_of(metric, true);
+      parts->node_metric_maps[n][local] = metrics.id_of(metric, false, true);
     }
   }
 }
