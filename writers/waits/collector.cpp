@@ -253,8 +253,8 @@ void Collector::leave(uint64_t time_ns) {
   for (auto& [member, request] : completed) {
     member.enter_ns = wait_begin(frame, request ? 0 : member.start_ns);
     member.leave_ns = time_ns;
-    member.completed_count =
-        completed.size() <= UINT8_MAX ? static_cast<uint8_t>(completed.size()) : 0;
+    static_assert(kMaxInCall <= kMostCompleted);
+    member.completed_count = completed.size();
     member.is_alone = frame.completed_count <= 1;
     member.region = frame.region;
     if (request) {

@@ -66,13 +66,15 @@ struct Member {
   CollectiveOperation operation;
   Meeting meeting;
   bool is_root : 1;
-  bool has_data : 1;        ///< it sent and received something
-  bool receives : 1;        ///< something
-  bool is_from_all : 1;     ///< kFromAll
-  bool is_of_some : 1;      ///< with whom it meets is not known
-  bool is_alone : 1;        ///< the call has completed nothing else
-  uint8_t completed_count;  ///< of collectives that the call has completed; 0: more than it holds
-  uint64_t bytes;  ///< that it sent or received, the larger: as many parts as there are members
+  bool has_data : 1;     ///< it sent and received something
+  bool receives : 1;     ///< something
+  bool is_from_all : 1;  ///< kFromAll
+  bool is_of_some : 1;   ///< with whom it meets is not known
+  bool is_alone : 1;     ///< the call has completed nothing else
+  uint8_t reserved;      ///< 0
+  uint64_t bytes : 44;   ///< that it sent or received, the larger: as many parts as there are
+                         ///< members; at most kMostMemberBytes
+  uint64_t completed_count : 20;  ///< of collectives that the call has completed
 
   bool is_blocking() const { return start_ns == enter_ns; }
   /// Of windows and files.
@@ -88,6 +90,8 @@ struct Member {
   }
 };
 static_assert(sizeof(Member) == 64);
+constexpr uint64_t kMostMemberBytes = (uint64_t{1} << 44) - 1;
+constexpr uint64_t kMostCompleted = (uint64_t{1} << 20) - 1;
 
 /// `enter_ns` of a member that was not seen to complete it.
 constexpr uint64_t kUnseenNs = UINT64_MAX;

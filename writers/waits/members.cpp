@@ -187,7 +187,7 @@ void Collector::keep_member(const Event& event, Member member, std::optional<uin
   member.is_root = event.peer >= 0 && event.peer == int64_t{member.rank};
   member.has_data = event.bytes != 0 && event.bytes_received != 0;
   member.receives = event.bytes_received != 0;
-  member.bytes = std::max(event.bytes, event.bytes_received);
+  member.bytes = std::min(std::max(event.bytes, event.bytes_received), kMostMemberBytes);
   if (mpi_call() != nullptr && open_members_.size() < kMaxInCall) {
     open_members_.push_back({member, request});
   } else if (!request) {
