@@ -113,34 +113,13 @@ void Housekeeping::start() {
   thread_ = std::thread([this] { run(); });
 }
 
-void Housekeeping::settle() {
-  MutexLock lock(&m_);
-  is_hurried_ = true;
-  wake_.notify_one();
-  lock.wait(&settled_, [&]() AON_REQUIRES(m_) {
-    return events_.is_empty() && fresh_notes_.empty() && (!refusal_ || is_refusal_told_) &&
-           !is_busy_;
-  });
-  is_hurried_ = false;
-}
-
-void Housekeeping::stop() {
-  if (!thread_.joinable()) return;
-  {
-    const MutexLock lock(&m_);
-    is_stopping_ = true;
-  }
-  wake_.notify_one();
-  thread_.join();
-  if (unseen_.wants_mpi()) unseen_.report(*state_, inbox_);
-}
-
 void Housekeeping::process_started(uint32_t process, int32_t pid, int32_t rank) {
   const MutexLock lock(&m_);
   // Of a process that an earlier worker followed, those have been accounted; a new one has none.
   const uint64_t counted_calls =
       process_cell(process).counted_calls.load(std::memory_order_relaxed);
   events_.put({true, process, pid, rank, counted_calls, {}}, monotonic_ns());
+  before_end_ns_.reset();  // the launch goes on
   if (has_work()) wake_.notify_one();
 }
 
@@ -225,6 +204,9 @@ void Housekeeping::run() {
   crash_watch_.finish();
   providers_.stop();
   second();
+  lock.lock();
+  has_ended_ = true;
+  settled_.notify_all();
 }
 
 /// Where a site runs one, it has read what users may not.

@@ -1,7 +1,8 @@
 /// What the agent does by the clock: pairs of clocks, measured cost, the budget, node providers.
 /// Its definitions go through the inbox, samples through the state (series.h).
 /// Thread: one of its own, which drains nothing; process_started() and process_ended() are called
-/// by the drain thread and only queue.   Cost: about 10 us per rank and second.
+/// by the drain thread and only queue. A provider that does not return holds it, and delays the end
+/// of a launch by kEndNs at most.   Cost: about 10 us per rank and second.
 #pragma once
 
 #include <aon/mutex.h>
@@ -37,6 +38,10 @@ namespace aon::agent {
 
 class Housekeeping : public ProcessListener {
  public:
+  /// What the end of a launch waits for calls of providers, all together; one that has lasted as
+  /// long before is not waited for. The waits of the project's own come to less, together.
+  static constexpr uint64_t kEndNs = 10'000'000'000;
+
   Housekeeping(const Config& config, State* state, Inbox* inbox, ModeTable* modes,
                ActivityTable* activity, const Drainer* drainer, const Encoder* encoder,
                StackTable* stacks = nullptr, StuckThreads* stuck = nullptr);
@@ -44,10 +49,14 @@ class Housekeeping : public ProcessListener {
 
   void start();
   /// Waits until everything queued so far is handled (samples of processes that ended are in the
-  /// inbox then).
+  /// inbox then); for providers as long as they have for the end of a launch (kEndNs).
   void settle();
-  /// Stops providers and the thread, then sends the last clock and usage.
-  void stop();
+  /// Stops providers and the thread, which sends the last clock and usage. False: the thread does
+  /// not come back from a provider, which the ledger names; all that it uses must live until the
+  /// worker's end takes it along.
+  bool stop();
+  /// Once a second: who does not come back is named while the job runs.
+  void look_at_providers();
 
   void process_started(uint32_t process, int32_t pid, int32_t rank) override;
   /// Starts need not be kept back for it any more, and the budget begins.
@@ -95,6 +104,11 @@ class Housekeeping : public ProcessListener {
   double take_provider_costs(double seconds, std::vector<SiteLoad>* sites);
   uint64_t agent_cpu_ns() const;
   void report_usage();
+  uint64_t end_left_ns(const ProviderCall::Running& call);
+  /// False: `is_over` is not so when nothing is left.
+  template <class Predicate>
+  bool wait_at_end(MutexLock* lock, Predicate is_over) AON_REQUIRES(m_);
+  void tell_held(const std::string& provider, const std::string& reason);
 
   const Config& config_;
   State* state_;
@@ -125,7 +139,7 @@ class Housekeeping : public ProcessListener {
 
   Mutex m_;
   std::condition_variable wake_;
-  std::condition_variable settled_;
+  std::condition_variable settled_;  ///< also at the thread's end
   ProcessEvents events_ AON_GUARDED_BY(m_);
   std::vector<std::pair<RecordingNote, std::string>> fresh_notes_ AON_GUARDED_BY(m_);
   std::optional<Error> refusal_ AON_GUARDED_BY(m_);  ///< the first one
@@ -134,7 +148,12 @@ class Housekeeping : public ProcessListener {
   bool has_left_init_ AON_GUARDED_BY(m_) = false;
   bool is_hurried_ AON_GUARDED_BY(m_) = false;  ///< somebody waits for events to be handled
   bool is_stopping_ AON_GUARDED_BY(m_) = false;
+  bool has_ended_ AON_GUARDED_BY(m_) = false;
   std::thread thread_;
+
+  // Owner: the drain thread.
+  std::optional<uint64_t> before_end_ns_;  ///< what calls of providers had taken when it came
+  uint64_t told_call_ns_ = 0;              ///< begin of the call that was told to be held
 };
 
 }  // namespace aon::agent

@@ -37,7 +37,8 @@ constexpr int kFirstPauseAfter = 8;       ///< such workers
 constexpr int kPauseMs = 50;
 constexpr int kLongestPauseMs = 1000;  ///< when not even a worker can be made
 constexpr uint64_t kWorkerSilentNs = 30'000'000'000;
-constexpr int kUnsettledMs = 200;  ///< until it is known where the spool goes
+constexpr uint64_t kLastStepsNs = 5'000'000'000;  ///< of a worker that has written everything
+constexpr int kUnsettledMs = 200;                 ///< until it is known where the spool goes
 constexpr int kGuestStepMs = 500;
 constexpr int kGuestPatience = 4;   ///< such steps
 constexpr int kMostGuestTries = 3;  ///< archives that fail, while guests wait
@@ -62,6 +63,7 @@ class Keeper {
   bool take_signals(pid_t worker);
   bool is_beat_due() const;
   bool is_worker_silent() const;
+  bool cannot_end(pid_t worker);
   void keep_lease();
   void follow_folder();
   void account_dead_worker(pid_t worker);
@@ -88,6 +90,7 @@ class Keeper {
   Lease lease_;
   bool has_lease_ = false;
   std::chrono::steady_clock::time_point last_beat_;
+  uint64_t done_ns_ = 0;  ///< when the worker was seen to have written everything; 0: not yet
   std::vector<Kept> kept_;
   Transfer transfer_;
 };
@@ -134,6 +137,19 @@ bool Keeper::is_worker_silent() const {
   return turn_ns != 0 && now_ns > turn_ns && now_ns - turn_ns > kWorkerSilentNs;
 }
 
+/// It is done, and a thread of it hangs in a driver (a GPU that fell off its bus), where not even
+/// SIGKILL ends it: nobody waits for that.
+bool Keeper::cannot_end(pid_t worker) {
+  const uint32_t done =
+      state_.header().worker_done.load(std::memory_order_acquire);  // pairs with agent:done
+  if (done == 0) return false;
+  if (done_ns_ == 0) done_ns_ = monotonic_ns();
+  if (monotonic_ns() - done_ns_ < kLastStepsNs) return false;
+  AON_LOG_WARNING("worker %d has written everything and does not end", worker);
+  ::kill(worker, SIGKILL);
+  return true;
+}
+
 /// A job directory that is moved meanwhile is where its spool is now.
 void Keeper::follow_folder() {
   const std::optional<std::string> folder = moved_folder(config_, folder_.get());
@@ -175,6 +191,8 @@ Result<pid_t> Keeper::start_worker() {
   UniqueFd theirs(pair[1]);
   ++state_.header().worker_count;
   state_.header().worker_turn_ns.store(0, std::memory_order_relaxed);
+  state_.header().worker_done.store(0, std::memory_order_relaxed);
+  done_ns_ = 0;
   const pid_t pid = ::fork();
   if (pid < 0) {
     --state_.header().worker_count;
@@ -261,10 +279,16 @@ bool Keeper::serve_worker(pid_t worker, int* exit_code) {
     if (has_lease_) transfer_.advance();
     if (link_ && fds[1].revents != 0) take_message();
     account_own();
-    if (fds[0].revents == 0 || !take_signals(worker)) continue;
+    const bool has_ended = fds[0].revents != 0 && take_signals(worker);
+    if (!has_ended && !cannot_end(worker)) continue;
     while (link_ && take_message()) {
     }
     account_dead_worker(worker);
+    if (!has_ended) {
+      *exit_code =
+          static_cast<int>(state_.header().worker_done.load(std::memory_order_relaxed)) - 1;
+      return true;
+    }
     int status = 0;
     while (::waitpid(worker, &status, 0) < 0 && errno == EINTR) {
     }

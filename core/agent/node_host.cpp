@@ -270,7 +270,9 @@ void NodeHost::start() {
 }
 
 void NodeHost::load(const std::string& path) {
+  std::optional<ProviderCall::Scope> loading(std::in_place, &call_, path, "dlopen()");
   auto loaded = provider::Provider::load(path, AON_HOST_NODE, settings_.folder);
+  loading.reset();
   if (!loaded) {
     AON_LOG_WARNING("provider %s: %s", path.c_str(), loaded.error().message.c_str());
     return;
@@ -281,6 +283,7 @@ void NodeHost::load(const std::string& path) {
                                                        period_ns, Beat(period_ns)}));
   Hosted* hosted = hosted_.back().get();
   if (share(hosted)) return;
+  const ProviderCall::Scope calls(&call_, hosted->provider.name(), "start()");
   const Status status =
       hosted->provider.start(reinterpret_cast<aon_core*>(hosted), Table::kApi, settings_.config);
   if (!status)
@@ -314,6 +317,7 @@ void NodeHost::process_started(uint32_t process, int32_t pid, int32_t rank) {
   if (pid == 0) return report_elsewhere(process);
   stack_walker_.add_process(process, pid);
   for (const auto& hosted : hosted_) {
+    const ProviderCall::Scope calls(&call_, hosted->provider.name(), "process_started()");
     hosted->provider.process_started(process, pid, rank);
     report_failure(hosted.get());
   }
@@ -322,6 +326,7 @@ void NodeHost::process_started(uint32_t process, int32_t pid, int32_t rank) {
 void NodeHost::process_ended(uint32_t process, bool is_elsewhere) {
   for (const auto& hosted : hosted_) {
     if (is_elsewhere) break;
+    const ProviderCall::Scope calls(&call_, hosted->provider.name(), "process_ended()");
     hosted->provider.process_ended(process);
     report_failure(hosted.get());
   }
@@ -340,6 +345,7 @@ void NodeHost::tick(uint64_t now_ns) {
   const uint64_t wall_now_ns = wall_ns();
   for (const auto& hosted : hosted_) {
     if (hosted->period_ns == 0 || !hosted->beat.is_due(wall_now_ns)) continue;
+    const ProviderCall::Scope calls(&call_, hosted->provider.name(), "tick()");
     hosted->provider.tick(clock::now_ticks(tick_source_));
     if (hosted->shared)
       hosted->shared->tick(reinterpret_cast<aon_core*>(hosted.get()), Table::kApi, now_ns_);
@@ -357,7 +363,10 @@ std::vector<NodeHost::Cost> NodeHost::costs() const {
 }
 
 bool NodeHost::throttle(uint32_t provider, uint32_t divisor) {
-  if (provider >= hosted_.size() || !hosted_[provider]->provider.throttle(divisor)) return false;
+  if (provider >= hosted_.size()) return false;
+  provider::Provider& throttled = hosted_[provider]->provider;
+  const ProviderCall::Scope calls(&call_, throttled.name(), "throttle()");
+  if (!throttled.throttle(divisor)) return false;
   hosted_[provider]->divisor = divisor;
   return true;
 }
@@ -366,7 +375,11 @@ void NodeHost::stop() {
   for (const auto& hosted : hosted_) {
     if (hosted->shared)
       hosted->shared->tick(reinterpret_cast<aon_core*>(hosted.get()), Table::kApi, now_ns_);
-    hosted->provider.flush();
+    {
+      const ProviderCall::Scope calls(&call_, hosted->provider.name(), "flush()");
+      hosted->provider.flush();
+    }
+    const ProviderCall::Scope calls(&call_, hosted->provider.name(), "stop()");
     hosted->provider.stop();
   }
 }

@@ -6,6 +6,7 @@
 /// state of such a process says that what happened in between is missing.
 /// Thread: the housekeeping thread; providers drain nothing.   Cost: theirs.
 /// Errors: a provider that cannot be loaded or started is named in the definitions and left out.
+/// One that does not return holds this thread; call() tells others which.
 #pragma once
 
 #include <aon/provider.h>
@@ -13,12 +14,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/agent/inbox.h"
+#include "core/agent/provider_call.h"
 #include "core/agent/series.h"
 #include "core/agent/shared_metrics.h"
 #include "core/agent/stack_table.h"
@@ -68,6 +71,8 @@ class NodeHost {
   std::vector<Cost> costs() const;
   /// Asks a provider to cost 1/divisor; 0: nothing.   False: it cannot.
   bool throttle(uint32_t provider, uint32_t divisor);
+  /// Thread: any.
+  const ProviderCall& call() const { return call_; }
 
  private:
   struct Hosted;
@@ -90,6 +95,7 @@ class NodeHost {
   const service::PageReader* page_ = nullptr;
   clock::TickSource tick_source_;
   uint64_t now_ns_ = 0;  ///< of the last tick
+  ProviderCall call_;
   std::vector<std::unique_ptr<Hosted>> hosted_;
   std::map<std::string, provider::Exclusion> excluded_;           ///< by name
   std::map<std::pair<uint32_t, std::string>, uint32_t> metrics_;  ///< (process, provider::name)

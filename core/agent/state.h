@@ -341,6 +341,7 @@ struct StateHeader {
   std::atomic<uint64_t> worker_turn_ns;
   std::atomic<uint64_t> worker_turn_ticks;  ///< the same of the last worker that made one
   std::atomic<uint64_t> keeper_cpu_ns;      ///< CPU time of the keeper and its Transfer, all told
+  std::atomic<uint32_t> worker_done;        ///< worker: its exit code and 1, when all is written
   uint32_t worker_count;                    ///< workers started so far
   uint64_t application_cost_ns;             ///< housekeeping thread
   uint64_t dead_workers_cpu_ns;             ///< keeper

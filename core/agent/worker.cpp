@@ -42,6 +42,13 @@ class Worker {
  public:
   static Result<std::unique_ptr<Worker>> create(WorkerInputs inputs);
   int run();
+  /// To the keeper, which does not wait for ever for the end of the process.
+  void tell_done(int exit_code) {
+    state_.header().worker_done.store(static_cast<uint32_t>(exit_code) + 1,
+                                      std::memory_order_release);  // pairs with agent:done
+  }
+  /// By a provider, whose thread goes on until the process ends.
+  bool is_held() const { return is_held_; }
 
  private:
   Worker(WorkerInputs inputs, State state, Staging staging);
@@ -75,6 +82,7 @@ class Worker {
   UniqueFd signal_fd_;
   uint64_t terminate_at_ns_ = 0;  ///< 0: no SIGTERM
   bool is_terminating_ = false;
+  bool is_held_ = false;
 };
 
 Result<std::unique_ptr<Worker>> Worker::create(WorkerInputs inputs) {
@@ -144,6 +152,7 @@ void Worker::serve_turns() {
     if (second.is_due(wall_ns())) {
       drainer_.report_counts();
       drainer_.report_open_calls(now_ns);
+      housekeeping_.look_at_providers();
     }
     if (!is_terminating_ && server_.has_signal()) terminate(now_ns);
     if (is_terminating_ && !server_.has_live_processes()) return;
@@ -207,7 +216,7 @@ int Worker::run() {
   }
   bell_.stop();
   peers_.stop();
-  housekeeping_.stop();
+  is_held_ = !housekeeping_.stop();
   encode_thread_.stop();
   return 0;
 }
@@ -220,7 +229,11 @@ int run_worker(WorkerInputs inputs) {
     AON_LOG_ERROR("%s", worker.error().message.c_str());
     return 1;
   }
-  return (*worker)->run();
+  const int exit_code = (*worker)->run();
+  (*worker)->tell_done(exit_code);
+  // The caller ends the process; until then that thread finds all where it was.
+  if ((*worker)->is_held()) static_cast<void>(worker->release());
+  return exit_code;
 }
 
 }  // namespace aon::agent
