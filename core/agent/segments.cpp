@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "core/base/descriptors.h"
+#include "core/base/disk_room.h"
 #include "core/base/log.h"
 #include "core/spool/block_reader.h"
 #include "core/spool/block_writer.h"
@@ -299,7 +300,7 @@ void Segments::measure_room() {
   if (last_look_ && now - *last_look_ < period) return;
   last_look_ = now;
   const auto space = sink_->space();
-  floor_bytes_ = space ? floor_bytes(space->all_bytes) : 0;
+  floor_bytes_ = space ? left_by_spool_bytes(space->all_bytes) : 0;
   room_bytes_ = ~uint64_t{0};
   is_short_ = false;
   if (floor_bytes_ == 0) return;

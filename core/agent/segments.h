@@ -13,9 +13,9 @@
 /// The others take turns in the same order at each flush: closing the oldest would close just the
 /// one that comes next, so the newest goes, and all but those too many stay open.
 ///
-/// The last of a disk is the application's: where less than the floor is free, segments of an owner
-/// that has several go as at the cap, until the floor is kept or each owner has one. Before it
-/// comes to that segments become small, so that they can go one by one.
+/// The last of a disk is the application's (core/base/disk_room.h): where less than that is free,
+/// segments of an owner that has several go as at the cap, until it is or each owner has one.
+/// Before it comes to that segments become small, so that they can go one by one.
 ///
 /// While nothing can be written the newest blocks stay in memory, up to a bound, and are tried
 /// again at each flush: a window that moves on, as of a flight recorder. A worker that is killed
@@ -60,12 +60,6 @@ struct SegmentLimits {
   uint32_t open_files = 256;
   std::chrono::nanoseconds room_period = std::chrono::seconds(1);  ///< between looks at the disk
 };
-
-/// What the spool leaves free of a file system of so many bytes: 5 %, at most 1 GiB.
-constexpr uint64_t floor_bytes(uint64_t all_bytes) noexcept {
-  const uint64_t part = all_bytes / 20;
-  return part < (uint64_t{1} << 30) ? part : uint64_t{1} << 30;
-}
 
 /// What goes: the caller writes the losses, commits, then calls remove().
 struct Victim {

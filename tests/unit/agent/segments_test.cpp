@@ -181,11 +181,5 @@ TEST_F(NearlyFullDisk, what_could_not_be_written_is_told_apart_from_what_went_la
   }
 }
 
-TEST(DiskFloor, is_a_part_of_a_small_disk_and_a_number_of_a_large_one) {
-  EXPECT_EQ(floor_bytes(0), 0u);
-  EXPECT_EQ(floor_bytes(1000), 50u);
-  EXPECT_EQ(floor_bytes(uint64_t{1} << 50), uint64_t{1} << 30);
-}
-
 }  // namespace
 }  // namespace aon::agent
