@@ -21,6 +21,7 @@
 #include "core/base/place_file.h"
 #include "core/base/unique_fd.h"
 #include "launcher/runtime_folder.h"
+#include "launcher/say.h"
 
 namespace aon::launcher {
 namespace {
@@ -30,6 +31,9 @@ constexpr int kNamesInTurn = 99;          ///< DIR.1 and so on
 constexpr uint64_t kFirstFarName = 100'000;
 constexpr uint64_t kFarNames = 900'000;
 constexpr int kMaxAttempts = 1000;
+constexpr int kOwnNames = 10;  ///< of a process's own file
+/// Of one launch start within this time; clocks of nodes differ by less.
+constexpr time_t kStartSeconds = 120;
 constexpr int kLooksAtEmpty = 1000;  ///< at an identity that is being written, a millisecond apart
 constexpr char kIdentityFile[] = "/.launch";
 
@@ -84,12 +88,43 @@ bool is_unused(const std::string& dir) {
   return is_empty;
 }
 
+/// True: `path`, which has the name of a file of this process, was left by a launch that was
+/// killed; it has gone now. A file that is used, as by a node of the same name, is younger.
+bool remove_leftover(const std::string& path) {
+  struct stat status {};
+  const bool is_leftover = lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+                           std::abs(time(nullptr) - status.st_mtime) > kStartSeconds;
+  return is_leftover && unlink(path.c_str()) == 0;
+}
+
+/// Makes a file in DIR that no other process has; `path` is its name. Pids come again, in
+/// containers soon: what has the name already goes where it is a leftover, else another name is
+/// taken.   -1: errno says why.
+int make_own_file(const std::string& dir, std::string* path) {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+  const std::string name =
+      dir + kIdentityFile + "-" + host_of_pids() + "-" + std::to_string(getpid());
+  int fd = -1;
+  for (int attempt = 0; fd < 0 && attempt < kOwnNames; ++attempt) {
+    *path = attempt == 0 ? name : name + "-" + std::to_string(attempt);
+    fd = open(path->c_str(), kFlags, 0600);
+    if (fd >= 0 || errno != EEXIST) return fd;
+    if (remove_leftover(*path)) {
+      say("removed " + *path + ", which a launch that was killed has left");
+      fd = open(path->c_str(), kFlags, 0600);
+    } else {
+      say(*path + " is there already and stays as it is");
+    }
+  }
+  if (fd < 0) errno = EEXIST;
+  return fd;
+}
+
 /// Puts `text` into DIR/.launch, or `file`, unless another rank was first.
 Status claim(const std::string& dir, const std::string& text,
              const std::string& file = kIdentityFile) {
-  const std::string fresh =
-      dir + kIdentityFile + "-" + host_of_pids() + "-" + std::to_string(getpid());
-  const int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  std::string fresh;
+  const int fd = make_own_file(dir, &fresh);
   if (fd < 0) return path_error(dir, errno);
   const bool is_written = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   int error_number = is_written ? 0 : errno;
@@ -124,9 +159,6 @@ Result<UniqueFd> open_if_own(const std::string& dir) {
   if (fd && !is_of_this_user(fd.get())) return UniqueFd();
   return fd;
 }
-
-/// Of one launch start within this time; clocks of nodes differ by less.
-constexpr time_t kStartSeconds = 120;
 
 /// Whether an agent of this directory lives (core/cluster/presence.h).
 bool has_live_agent(int folder) {

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <vector>
 
+#include "core/base/containers.h"
 #include "tests/unit/launcher/temporary_folder.h"
 
 namespace aon::launcher {
@@ -208,6 +209,35 @@ TEST_F(JobDirectory, whose_launch_another_user_wrote_is_not_believed) {
   ASSERT_EQ(chown(path("out/.launch").c_str(), kOther, kOther), 0);
   EXPECT_EQ(read_launch_id(path("out")), "");
   EXPECT_EQ(*open_job_directory(path("out"), launch("one")), path("out.1"));
+}
+
+TEST_F(JobDirectory, is_taken_where_the_name_of_its_own_file_is_taken) {
+  const std::string name = "/.launch-" + host_of_pids() + "-" + std::to_string(getpid());
+  const timespec long_ago[2] = {{1, 0}, {1, 0}};
+  const auto make_file = [&](const std::string& file) { std::ofstream(file) << "launch dead\n"; };
+  for (const char* dir : {"dead", "young", "folder"}) std::filesystem::create_directory(path(dir));
+  make_file(path("dead") + name);  // of a launch that was killed, and had this pid
+  ASSERT_EQ(utimensat(AT_FDCWD, (path("dead") + name).c_str(), long_ago, 0), 0);
+  make_file(path("young") + name);  // of a node that has the same name, maybe
+  std::filesystem::create_directory(path("folder") + name);
+  for (const char* dir : {"dead", "young", "folder"}) {
+    const auto taken = open_job_directory(path(dir), launch("one"));
+    ASSERT_TRUE(taken.has_value()) << taken.error().message;
+    EXPECT_EQ(*taken, path(dir));
+    EXPECT_EQ(read_launch_id(path(dir)), "one");
+    EXPECT_EQ(std::filesystem::exists(path(dir) + name), dir != std::string("dead"));
+    EXPECT_FALSE(std::filesystem::exists(path(dir) + name + "-1")) << "it is for a moment only";
+  }
+}
+
+TEST_F(JobDirectory, is_taken_where_another_user_has_the_name_of_its_own_file) {
+  if (geteuid() != 0) GTEST_SKIP() << "making files of another user needs root";
+  const std::string name = "/.launch-" + host_of_pids() + "-" + std::to_string(getpid());
+  std::filesystem::create_directory(path("out"));
+  std::filesystem::create_directory(path("out") + name);
+  ASSERT_EQ(chown((path("out") + name).c_str(), kOther, kOther), 0);
+  EXPECT_EQ(*open_job_directory(path("out"), launch("one")), path("out"));
+  EXPECT_TRUE(std::filesystem::exists(path("out") + name)) << "it is not ours to remove";
 }
 
 TEST_F(JobDirectory, refuses_a_path_that_cannot_be_one) {
