@@ -324,6 +324,9 @@ Status DefinitionsLog::rewrite(const std::string& folder) {
   const int fd = sink_->open(kTemporaryFile);
   if (fd < 0) return errno_error("cannot create", kTemporaryFile, -fd);
   int error = sink_->write(fd, bytes, 0);
+  // Else a loss of power could leave the name with an empty file, and take all of the job with it.
+  // This is rare, and nobody but the encode thread waits.
+  if (error == 0) error = sink_->sync(fd);
   if (error == 0) error = sink_->rename(kTemporaryFile, spool::kDefinitionsFile);
   if (error != 0) {
     sink_->close(fd);

@@ -27,6 +27,8 @@ class FileSink {
   /// Writes all of `bytes` at `offset`. On an error nothing behind `offset` counts as written.
   virtual int write(int fd, std::span<const uint8_t> bytes, uint64_t offset) = 0;
   virtual int truncate(int fd, uint64_t bytes) = 0;
+  /// Waits until what was written to it is on the disk.
+  virtual int sync(int fd) = 0;
   /// Sets `bytes` of disk from `offset` on aside for this file, whose length stays. Not every file
   /// system can.
   virtual int reserve(int, uint64_t, uint64_t) { return 0; }
@@ -44,6 +46,7 @@ class FolderSink : public FileSink {
   void close(int fd) override;
   int write(int fd, std::span<const uint8_t> bytes, uint64_t offset) override;
   int truncate(int fd, uint64_t bytes) override;
+  int sync(int fd) override;
   int reserve(int fd, uint64_t offset, uint64_t bytes) override;
   int unlink(const std::string& name) override;
   int rename(const std::string& from, const std::string& to) override;

@@ -3,6 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <filesystem>
+
 #include "core/spool/agent_gap.h"
 #include "tests/unit/agent/encoder_bench.h"
 
@@ -37,6 +40,23 @@ TEST_F(DefinitionsLogTest, rewrites_itself_without_what_is_superseded) {
   EXPECT_EQ(job.damaged_blocks, 0u);
   EXPECT_EQ(job.nodes.at(0).processes.at(0).start.pid, 42);
   EXPECT_EQ(job.nodes.at(0).processes.at(0).streams.at({1, 0}).committed, 501u);
+}
+
+TEST_F(DefinitionsLogTest, that_is_rewritten_is_on_the_disk_before_it_has_the_name) {
+  DefinitionsLog log(&state_, sink_.get(), 64u << 20);
+  ASSERT_TRUE(log.restore(node_folder()));
+  for (uint64_t i = 1; i <= 10; ++i) log.of(0).add(DefinitionType::kStream, stream_of(i));
+  ASSERT_EQ(log.flush(), 0);
+  EXPECT_EQ(sink_->sync_count, 0) << "a flush does not wait for the disk";
+  ASSERT_TRUE(log.compact(node_folder()));
+  EXPECT_EQ(sink_->synced_before_rename, 1);
+  sink_->sync_error = EIO;
+  EXPECT_FALSE(log.compact(node_folder()));
+  EXPECT_EQ(sink_->synced_before_rename, 1) << "what the disk has not taken stays without the name";
+  EXPECT_FALSE(std::filesystem::exists(node_folder() + "/definitions.aon.new"));
+  log.of(0).add(DefinitionType::kStream, stream_of(11));
+  ASSERT_EQ(log.flush(), 0);
+  EXPECT_EQ(read_job().nodes.at(0).processes.at(0).streams.at({1, 0}).committed, 11u);
 }
 
 TEST_F(DefinitionsLogTest, rewrites_itself_anew_only_when_it_has_grown) {

@@ -48,12 +48,18 @@ class FaultySink : public FolderSink {
     step();
     return FolderSink::truncate(fd, bytes);
   }
+  int sync(int fd) override {
+    step();
+    ++sync_count;
+    return sync_error != 0 ? sync_error : FolderSink::sync(fd);
+  }
   int unlink(const std::string& name) override {
     step();
     return FolderSink::unlink(name);
   }
   int rename(const std::string& from, const std::string& to) override {
     step();
+    synced_before_rename = sync_count;
     return FolderSink::rename(from, to);
   }
   std::optional<DiskSpace> space() override {
@@ -65,6 +71,9 @@ class FaultySink : public FolderSink {
   std::function<uint64_t()> free_bytes;  ///< of the disk; empty: not known
   uint64_t all_bytes = 0;                ///< the same
   int open_count = 0;                    ///< calls of open()
+  int sync_count = 0;                    ///< the same of sync()
+  int sync_error = 0;                    ///< errno of every one
+  int synced_before_rename = 0;          ///< sync_count at the last rename()
   std::function<void()> before_write;    ///< may block
 
  private:
