@@ -97,7 +97,7 @@ Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, Mod
                  inbox, state),
       crash_watch_(config, inbox),
       unseen_(config.arguments.options),
-      notes_(inbox),
+      notes_(inbox, &state->header().notes),
       topology_file_(config, inbox),
       budget_(config.arguments.options.budget_percent),
       nccl_levels_(config.job_folder, modes, inbox,
@@ -110,6 +110,7 @@ Housekeeping::~Housekeeping() { stop(); }
 void Housekeeping::start() {
   crash_watch_.start();
   report_clock();
+  notes_.tell_again();
   thread_ = std::thread([this] { run(); });
 }
 

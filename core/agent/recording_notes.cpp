@@ -3,6 +3,7 @@
 #include <aon/definition.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "core/agent/programs_below.h"
 #include "core/spool/format.h"
@@ -42,17 +43,55 @@ void append(std::string* text, const std::string& more) {
 
 }  // namespace
 
+RecordingNotes::RecordingNotes(Inbox* inbox, KeptNotes* kept) : inbox_(inbox), kept_(kept) {
+  const uint32_t names =
+      kept->name_count.load(std::memory_order_acquire);  // pairs with agent:notes
+  for (uint32_t i = 0; i < names; ++i)
+    notes_[static_cast<RecordingNote>(kept->names[i].note)].names.push_back(kept->names[i].program);
+  const uint32_t unnamed =
+      kept->unnamed_count.load(std::memory_order_acquire);  // pairs with agent:notes
+  for (uint32_t i = 0; i < unnamed; ++i)
+    notes_[static_cast<RecordingNote>(kept->unnamed[i].note)].unnamed.insert(kept->unnamed[i].hash);
+}
+
+void RecordingNotes::keep_name(RecordingNote note, const std::string& program) {
+  const uint32_t index = kept_->name_count.load(std::memory_order_relaxed);
+  if (index >= KeptNotes::kMostNames) return;
+  KeptNotes::Name& name = kept_->names[index];
+  name.note = static_cast<uint32_t>(note);
+  name.program[program.copy(name.program, sizeof(name.program) - 1)] = '\0';
+  kept_->name_count.store(index + 1, std::memory_order_release);  // pairs with agent:notes
+}
+
+void RecordingNotes::keep_unnamed(RecordingNote note, uint64_t hash) {
+  const uint32_t index = kept_->unnamed_count.load(std::memory_order_relaxed);
+  if (index >= KeptNotes::kMostUnnamed) return;
+  kept_->unnamed[index] = {static_cast<uint32_t>(note), 0, hash};
+  kept_->unnamed_count.store(index + 1, std::memory_order_release);  // pairs with agent:notes
+}
+
+void RecordingNotes::tell_again() {
+  if (!notes_.empty()) tell();
+}
+
 void RecordingNotes::add(RecordingNote note, const std::string& program) {
+  const std::string name = program.substr(0, KeptNotes::kNameBytes - 1);
   const bool is_first = notes_.count(note) == 0;
-  Programs& programs = notes_[note];
-  const bool is_named =
-      std::find(programs.names.begin(), programs.names.end(), program) != programs.names.end();
+  Programs& told = notes_[note];
+  const bool is_named = std::find(told.names.begin(), told.names.end(), name) != told.names.end();
   if (!is_first && is_named) return;
-  if (programs.names.size() < kMostNamed) {
-    programs.names.push_back(program);
-  } else if (programs.unnamed.size() >= kMostKnown || !programs.unnamed.insert(program).second) {
-    return;
+  if (told.names.size() < kMostNamed) {
+    told.names.push_back(name);
+    keep_name(note, name);
+  } else {
+    const uint64_t hash = std::hash<std::string>()(name);
+    if (told.unnamed.size() >= kMostKnown || !told.unnamed.insert(hash).second) return;
+    keep_unnamed(note, hash);
   }
+  tell();
+}
+
+void RecordingNotes::tell() {
   std::string reason;
   std::string remedy;
   for (const auto& [said, its] : notes_) {

@@ -1,5 +1,6 @@
 /// What the node's provider "recording" says: several causes have one line of the ledger, and each
 /// names its programs once.
+/// What is told stands in the state as well, for the worker after a killed one (kept_notes.h).
 /// Owner and thread: housekeeping.   Cost: a definition where something is new.
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "core/agent/inbox.h"
+#include "core/agent/kept_notes.h"
 
 namespace aon::agent {
 
@@ -24,8 +26,11 @@ enum class RecordingNote : uint32_t {
 
 class RecordingNotes {
  public:
-  explicit RecordingNotes(Inbox* inbox) : inbox_(inbox) {}
+  /// Goes on from `kept`.
+  RecordingNotes(Inbox* inbox, KeptNotes* kept);
 
+  /// Once more what earlier workers told: the last of it may have gone with them.
+  void tell_again();
   /// `program`: with what tells it from others of its kind.
   void add(RecordingNote note, const std::string& program);
 
@@ -35,9 +40,14 @@ class RecordingNotes {
 
   struct Programs {
     std::vector<std::string> names;
-    std::set<std::string> unnamed;  ///< kMostKnown of them
+    std::set<uint64_t> unnamed;  ///< hashes of their names, kMostKnown of them
   };
+  void keep_name(RecordingNote note, const std::string& program);
+  void keep_unnamed(RecordingNote note, uint64_t hash);
+  void tell();
+
   Inbox* inbox_;
+  KeptNotes* kept_;
   std::map<RecordingNote, Programs> notes_;
 };
 

@@ -27,6 +27,7 @@
 #include <cstring>
 #include <span>
 
+#include "core/agent/kept_notes.h"
 #include "core/base/result.h"
 #include "core/base/unique_fd.h"
 #include "core/ring/reader.h"
@@ -346,6 +347,7 @@ struct StateHeader {
   uint64_t application_cost_ns;             ///< housekeeping thread
   uint64_t dead_workers_cpu_ns;             ///< keeper
   EarlierAgents earlier;
+  KeptNotes notes;
   RegisteredPid registered[kMaxRegistered];
   Versioned<Progress> progress;
 };

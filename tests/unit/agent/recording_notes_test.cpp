@@ -3,6 +3,7 @@
 #include <aon/definition.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 
 #include "core/spool/format.h"
@@ -29,7 +30,8 @@ class Notes : public testing::Test {
   }
 
   Inbox inbox_;
-  RecordingNotes notes_{&inbox_};
+  std::unique_ptr<KeptNotes> kept_ = std::make_unique<KeptNotes>();
+  RecordingNotes notes_{&inbox_, kept_.get()};
 };
 
 TEST_F(Notes, name_each_program_once) {
@@ -63,6 +65,36 @@ TEST_F(Notes, stay_short) {
   EXPECT_EQ(text.find("process 8"), std::string::npos) << text;
   notes_.add(RecordingNote::kKilledEarly, "process 999");
   EXPECT_EQ(said(), "") << "it is said once a second";
+}
+
+TEST_F(Notes, of_a_killed_worker_are_the_next_ones) {
+  notes_.tell_again();
+  EXPECT_EQ(said(), "") << "there was none";
+  notes_.add(RecordingNote::kTooManyBelow, "");
+  notes_.add(RecordingNote::kLeftAlone, std::string(600, 'a'));
+  for (int i = 0; i < 10; ++i)
+    notes_.add(RecordingNote::kKilledEarly, "process " + std::to_string(i));
+  const std::string before = said();
+  RecordingNotes next(&inbox_, kept_.get());
+  next.tell_again();
+  EXPECT_EQ(said(), before) << "the last words may have gone with the first worker";
+  for (const char* known : {"process 1", "process 9"}) next.add(RecordingNote::kKilledEarly, known);
+  next.add(RecordingNote::kLeftAlone, std::string(600, 'a'));
+  EXPECT_EQ(said(), "") << "nothing is new";
+  next.add(RecordingNote::kKilledEarly, "process 10");
+  next.add(RecordingNote::kToldToEnd, "");
+  const std::string text = said();
+  for (const char* part : {"left alone, as aon avoid lists it: aaa", "more than 256 programs",
+                           "process 7 and 3 more", "told to end"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
+}
+
+TEST_F(Notes, of_many_workers_stay_bounded) {
+  for (int i = 0; i < 5000; ++i) notes_.add(RecordingNote::kLeftAlone, std::to_string(i));
+  RecordingNotes next(&inbox_, kept_.get());
+  for (int i = 5000; i < 10'000; ++i) next.add(RecordingNote::kLeftAlone, std::to_string(i));
+  next.add(RecordingNote::kToldToEnd, "");
+  EXPECT_NE(said().find("7 and 4096 more"), std::string::npos);
 }
 
 }  // namespace
