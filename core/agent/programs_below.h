@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -21,8 +22,9 @@
 namespace aon::agent {
 
 constexpr uint64_t kBelowLookNs = 1'000'000'000;
-constexpr uint64_t kBelowRest = 200;         ///< a look is not due for so many times its CPU time
-constexpr uint32_t kMostBelow = 256;         ///< of one launch on one node
+constexpr uint64_t kBelowRest = 200;  ///< a look is not due for so many times its CPU time
+constexpr uint32_t kMostBelow = 256;  ///< of one launch on one node
+constexpr size_t kMostRefused = 1024;
 constexpr size_t kMostLookedThrough = 4096;  ///< processes, in one look
 
 struct BelowQuestion {
@@ -30,9 +32,11 @@ struct BelowQuestion {
     pid_t pid;
     uint32_t number;  ///< of the registered program in the state, or of the one it descends from
   };
-  std::vector<Root> roots;   ///< silent ones
-  std::set<pid_t> recorded;  ///< have said Hello
-  std::set<pid_t> known;     ///< silent ones that are looked at, or followed, already
+  std::vector<Root> roots;              ///< silent ones
+  std::set<pid_t> recorded;             ///< have said Hello
+  std::set<pid_t> known;                ///< silent ones that are looked at, or followed, already
+  std::map<pid_t, uint64_t> refused{};  ///< start time by pid: their Hello was refused, and they
+                                        ///< record into a file of their own
 };
 
 struct BusyBelow {
@@ -50,6 +54,9 @@ class ProgramsBelow {
   bool is_due(uint64_t now_ns);
   void ask(BelowQuestion question);
   std::vector<BusyBelow> take();
+  /// One whose Hello was refused is not silent: it is not found, nor what is below it. The first
+  /// kMostRefused that live are known; a later worker knows none of them.
+  void refused(pid_t pid);
 
  private:
   struct Found {
@@ -57,6 +64,7 @@ class ProgramsBelow {
     uint64_t cpu_ns;  ///< of the look
   };
   Beside<Found> look_;
+  std::map<pid_t, uint64_t> refused_;
   uint64_t last_look_ns_ = 0;
   uint64_t rest_ns_ = kBelowLookNs;
 };

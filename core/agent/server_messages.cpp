@@ -204,7 +204,10 @@ bool Server::refuse(const Newcomer& newcomer, int connection, const Error& reaso
   AON_LOG_WARNING("pid %d: %s", newcomer.pid, reason.message.c_str());
   const MessageHeader refused{kProtocolMagic, kProtocolVersion, MessageType::kRefused,
                               sizeof(refused)};
-  if (newcomer.followed == Followed::kNot) send_struct(connection, refused);
+  if (newcomer.followed == Followed::kNot) {
+    send_struct(connection, refused);
+    if (!newcomer.is_elsewhere) below_.refused(newcomer.pid);
+  }
   if (!have_all_ended_) listener_->process_refused(reason);
   return false;
 }

@@ -58,6 +58,10 @@ TEST_F(Above, finds_what_computes_below_it_at_any_depth) {
   EXPECT_TRUE(find_busy_below({{{::getpid(), 3}}, {}, {busy_}}).empty()) << "it is known";
   EXPECT_TRUE(find_busy_below({{{::getpid(), 3}}, {above_}, {}}).empty()) << "of one that records";
   EXPECT_TRUE(find_busy_below({{{busy_, 3}}, {}, {}}).empty()) << "it is not below itself";
+  const uint64_t start_ticks = proc::start_time_ticks(busy_);
+  EXPECT_TRUE(find_busy_below({{{::getpid(), 3}}, {}, {}, {{busy_, start_ticks}}}).empty());
+  EXPECT_EQ(find_busy_below({{{::getpid(), 3}}, {}, {}, {{busy_, start_ticks - 1}}}).size(), 1u)
+      << "the pid was another's";
 }
 
 TEST_F(Above, has_its_answer_later) {
@@ -75,6 +79,24 @@ TEST_F(Above, has_its_answer_later) {
   EXPECT_EQ(found[0].pid, busy_);
   EXPECT_TRUE(below.is_due(2 * kBelowLookNs));
   EXPECT_TRUE(below.take().empty());
+}
+
+TEST_F(Above, is_not_found_when_its_hello_was_refused) {
+  wait_until_it_has_computed();
+  ProgramsBelow below;
+  // Many have gone since that were refused: no pid is as large.
+  for (size_t i = 0; i < kMostRefused; ++i) below.refused(static_cast<pid_t>((1u << 22) + 1 + i));
+  const auto found_in_a_look = [&] {
+    below.ask({{{above_, 5}}, {}, {}});
+    ::usleep(300'000);
+    return !below.take().empty();
+  };
+  EXPECT_TRUE(found_in_a_look());
+  below.ask({{{above_, 5}}, {}, {}});
+  below.refused(busy_);
+  ::usleep(300'000);
+  EXPECT_TRUE(below.take().empty()) << "nor while it is asked";
+  EXPECT_FALSE(found_in_a_look());
 }
 
 }  // namespace
