@@ -42,7 +42,9 @@ inline Allowance stack_entries;
 /// Zeroed memory for `count` requests more than `old_count`, or null.
 inline Request* map_requests(Allowance* allowance, uint64_t old_count, uint64_t count) {
   if (!allowance->take(count - old_count)) return nullptr;
-  return static_cast<Request*>(map_bytes(count * sizeof(Request)));
+  void* memory = map_bytes(count * sizeof(Request));
+  if (memory == nullptr) allowance->give_back(count - old_count);  // the next one tries again
+  return static_cast<Request*>(memory);
 }
 
 /// Open addressing with linear probing; removal moves the followers up, so nothing is left behind.

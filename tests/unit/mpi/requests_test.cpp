@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "plugins/mpi/library.h"
+#include "plugins/mpi/request_tables.h"
 
 namespace aon::mpi {
 
@@ -402,6 +403,14 @@ TEST_F(Requests, one_that_was_started_after_the_call_began_is_not_its_own) {
   EXPECT_FALSE(take_request(g_writers, 0x700, newest, &out));
   ASSERT_TRUE(take_request(g_writers, 0x700, last_request_number(), &out));
   EXPECT_EQ(out.number, later.number);
+}
+
+/// 2^48 bytes are more than there are addresses for.
+TEST_F(Requests, that_got_no_memory_leave_others_what_they_may_have) {
+  constexpr uint64_t kTooMany = (uint64_t{1} << 48) / sizeof(Request);
+  Allowance allowance;
+  EXPECT_EQ(map_requests(&allowance, kTooMany - kMaxEntries, kTooMany), nullptr);
+  EXPECT_TRUE(allowance.take(kMaxEntries));
 }
 
 /// Leaves nothing behind, so that it may stand anywhere.
