@@ -9,12 +9,17 @@ namespace aon::mpi {
 std::atomic<bool> requests_outlive_pause{false};
 std::atomic<bool> recording_is_paused{false};
 std::atomic<uint64_t> last_number{1};  // the first request has 2: 1 is older than all
+std::atomic<uint64_t> last_concurrent_number{0};
 
 namespace {
 
 constexpr uint32_t kStripes = 64;
 /// Behind those of the stripes: what is used while threads take turns, and left then.
 constexpr uint32_t kInTurns = kStripes;
+
+/// More than calls may still take that have just found that threads take turns: one, or two of one
+/// MPI_Isendrecv.
+constexpr uint64_t kNumbersOfLateCalls = 1024;
 
 std::atomic<uint64_t> g_unfollowed{0};
 
@@ -195,7 +200,9 @@ void put_started(Handle handle, uint64_t number, Communicator* communicator, uin
 
 void reckon_with_threads() noexcept {
   if (threads_are_concurrent()) return;
-  has_concurrent_threads.store(true, std::memory_order_relaxed);
+  last_concurrent_number.store(last_request_number() + kNumbersOfLateCalls,
+                               std::memory_order_relaxed);
+  has_concurrent_threads.store(true, std::memory_order_release);  // pairs with mpi:threads
   const auto put_again = [](const Request& request) { put_request(nullptr, request); };
   {
     Guard guard(&g_tables[kInTurns].lock);

@@ -92,15 +92,30 @@ struct Told {
 /// they had where threads become concurrent later.
 constexpr uint64_t kMaxLiveRequests = 1u << 17;
 
-/// The last number so far: no request that was started before has a greater one.
+/// The last number that was given while threads took turns, and since they are concurrent, which
+/// begins far above. Two, for a call that has just found that threads take turns may store the one
+/// while another thread, whose first session has begun, adds to the other: stored where that one
+/// adds, a number would be given twice.
 [[gnu::visibility("hidden")]] extern std::atomic<uint64_t> last_number;
-inline uint64_t last_request_number() { return last_number.load(std::memory_order_relaxed); }
+[[gnu::visibility("hidden")]] extern std::atomic<uint64_t> last_concurrent_number;
+
+/// While threads are concurrent: where they count. It was set before they were.
+inline std::atomic<uint64_t>& concurrent_number() {
+  has_concurrent_threads.load(std::memory_order_acquire);  // pairs with mpi:threads
+  return last_concurrent_number;
+}
+
+/// The last number so far: no request that was started before has a greater one.
+inline uint64_t last_request_number() {
+  const auto& last = AON_UNLIKELY(threads_are_concurrent()) ? concurrent_number() : last_number;
+  return last.load(std::memory_order_relaxed);
+}
 
 /// The first of the next `count` numbers.
 [[gnu::always_inline]] inline uint64_t next_request_numbers(uint64_t count) {
   if (AON_UNLIKELY(threads_are_concurrent()))
-    return last_number.fetch_add(count, std::memory_order_relaxed) + 1;
-  const uint64_t last = last_request_number();
+    return concurrent_number().fetch_add(count, std::memory_order_relaxed) + 1;
+  const uint64_t last = last_number.load(std::memory_order_relaxed);
   last_number.store(last + count, std::memory_order_relaxed);
   return last + 1;
 }

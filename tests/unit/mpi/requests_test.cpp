@@ -32,6 +32,12 @@ Request made(Handle handle, RequestKind kind = RequestKind::kSend) {
   return request;
 }
 
+/// As reckon_with_threads() does, but no table is left.
+void let_threads_be_concurrent() {
+  last_concurrent_number = last_request_number() + 1000;
+  has_concurrent_threads = true;
+}
+
 class Requests : public testing::Test {
  protected:
   void SetUp() override {
@@ -306,8 +312,21 @@ TEST_F(Requests, that_are_shared_are_asked_for) {
   EXPECT_FALSE(is_shared_request(0x6000));
 }
 
-TEST_F(Requests, of_a_shared_handle_are_taken_by_their_thread_first) {
+/// A call that has just found that threads take turns takes its number when others have theirs.
+TEST_F(Requests, numbers_of_threads_are_not_taken_back_by_a_call_that_is_late) {
+  const uint64_t in_turns = next_request_number();
+  let_threads_be_concurrent();
+  const uint64_t first = next_request_number();
+  has_concurrent_threads = false;  // what the late one has seen
+  const uint64_t late = next_request_number();
   has_concurrent_threads = true;
+  EXPECT_EQ(next_request_number(), first + 1);
+  EXPECT_EQ(late, in_turns + 1);
+  EXPECT_LT(late, first);
+}
+
+TEST_F(Requests, of_a_shared_handle_are_taken_by_their_thread_first) {
+  let_threads_be_concurrent();
   const Request first = made(0x10);
   const Request second = made(0x10);
   put_request(&g_writers[0], first);
@@ -320,7 +339,7 @@ TEST_F(Requests, of_a_shared_handle_are_taken_by_their_thread_first) {
 }
 
 TEST_F(Requests, a_handle_that_came_back_before_its_completion_was_told) {
-  has_concurrent_threads = true;
+  let_threads_be_concurrent();
   const Request first = made(0x700);
   put_request(g_writers, first);
   const uint64_t newest_of_first = last_request_number();
@@ -338,7 +357,7 @@ TEST_F(Requests, a_handle_that_came_back_before_its_completion_was_told) {
 }
 
 TEST_F(Requests, one_whose_handle_came_back_as_a_persistent_one_was_active) {
-  has_concurrent_threads = true;
+  let_threads_be_concurrent();
   put_request(g_writers, made(0x900));
   const uint64_t newest = last_request_number();
   Request persistent = made(0x900);
@@ -395,7 +414,7 @@ TEST_F(Requests, that_were_begun_before_there_were_threads_are_found) {
 }
 
 TEST_F(Requests, one_that_was_started_after_the_call_began_is_not_its_own) {
-  has_concurrent_threads = true;
+  let_threads_be_concurrent();
   const uint64_t newest = last_request_number();
   const Request later = made(0x700);
   put_request(g_writers, later);

@@ -82,6 +82,7 @@ TEST(State, a_session_may_bring_threads_where_mpi_init_allowed_none) {
   put_request(&w, request);
   mpi_session_has_begun(kSession);
   EXPECT_TRUE(threads_are_concurrent());
+  EXPECT_GT(last_request_number(), request.number);
   Request out;
   ASSERT_TRUE(take_request(&w, kRequest, last_request_number(), &out));
   EXPECT_EQ(out.number, request.number);
