@@ -94,7 +94,7 @@ class WaitOne {
   Handles request_;
   Status* status_;
   Handle handle_;
-  uint64_t newest_ = 0;  ///< request number; 0: threads take turns
+  uint64_t newest_ = 0;  ///< request number; 0: threads took turns (none has it)
 };
 
 /// The same for an array of requests.
@@ -150,7 +150,7 @@ class WaitMany {
 
   int count_;
   Handle* handles_;
-  uint64_t newest_ = 0;  ///< request number; 0: threads take turns
+  uint64_t newest_ = 0;  ///< request number; 0: threads took turns (none has it)
   Status* statuses_;
   Handles requests_;  ///< the program's
   Block* block_ = nullptr;

@@ -47,6 +47,12 @@ uint32_t stripe_of(const Writer* w) {
   return static_cast<uint32_t>(hash_handle(reinterpret_cast<Handle>(w)) >> 58);
 }
 
+/// While threads are concurrent. The requests of a call that found them taking turns were begun by
+/// calls before it, which found the same: their numbers are at most the last one given in turns.
+uint64_t newest_or_in_turns(uint64_t newest) {
+  return newest != 0 ? newest : last_number.load(std::memory_order_relaxed);
+}
+
 /// Has `fill` write the request where it is kept: a copy is made in larger pieces than its fields
 /// were stored in, and waits for the stores. False: there is no place.
 template <class Fill>
@@ -240,7 +246,8 @@ bool may_be_active(Handle handle, uint64_t newest) noexcept {
   Guard guard(&table.lock);
   const Request* entry = table.find(handle);
   return entry == nullptr || entry->number != 0 ||
-         (newest != 0 && table.find_displaced(handle, newest) != nullptr);
+         (threads_are_concurrent() &&
+          table.find_displaced(handle, newest_or_in_turns(newest)) != nullptr);
 }
 
 bool is_untold(Handle given) noexcept {
@@ -301,7 +308,7 @@ const Request* end_in_room(Request* entry, RequestRoom* room) {
 [[gnu::noinline]] const Request* take_locked(Handle handle, uint64_t newest, RequestRoom* room) {
   Table& table = table_of(handle);
   Guard guard(&table.lock);
-  return in_room(take_from(&table, handle, newest, room), room);
+  return in_room(take_from(&table, handle, newest_or_in_turns(newest), room), room);
 }
 
 /// A request that was taken, with its handle.

@@ -191,10 +191,11 @@ struct RequestRoom {
   Request* get() { return reinterpret_cast<Request*>(bytes); }
 };
 
-/// Takes the live request `handle` out, the newest that has no greater number than `newest` (0:
-/// whatever it has). A persistent one becomes inactive. Returns where it stands, all but its
-/// handle, until this thread puts another one: where it was kept, or in `room`. Null: unknown or
-/// inactive. `w` null: while paused, as for forget_request().
+/// Takes the live request `handle` out, the newest that has no greater number than `newest` (0,
+/// which none has: the caller found that threads take turns; whatever it has where they still do,
+/// else the newest that was begun in turns). A persistent one becomes inactive. Returns where it
+/// stands, all but its handle, until this thread puts another one: where it was kept, or in `room`.
+/// Null: unknown or inactive. `w` null: while paused, as for forget_request().
 const Request* claim_request(const Writer* w, Handle handle, uint64_t newest,
                              RequestRoom* room) noexcept;
 

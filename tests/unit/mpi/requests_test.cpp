@@ -432,6 +432,26 @@ TEST_F(Requests, that_got_no_memory_leave_others_what_they_may_have) {
   EXPECT_TRUE(allowance.take(kMaxEntries));
 }
 
+/// Its handle came back in a thread that a first session has brought meanwhile.
+TEST_F(Requests, of_a_call_that_began_in_turns_are_none_that_threads_have_begun) {
+  const Request first = made(0x700);
+  let_threads_be_concurrent();
+  put_request(&g_writers[0], first);
+  Request second = made(0x700);
+  second.is_persistent = true;
+  put_request(&g_writers[1], second);
+  const uint64_t newest_of_second = last_request_number();
+  Request out;
+  EXPECT_TRUE(may_be_active(0x700, 0));
+  ASSERT_TRUE(take_request(&g_writers[0], 0x700, 0, &out));
+  EXPECT_EQ(out.number, first.number);
+  EXPECT_FALSE(take_request(&g_writers[0], 0x700, 0, &out)) << "the other is not this call's";
+  ASSERT_TRUE(take_request(&g_writers[1], 0x700, newest_of_second, &out));
+  EXPECT_EQ(out.number, second.number);
+  EXPECT_FALSE(may_be_active(0x700, 0));
+  EXPECT_TRUE(forget_request(g_writers, 0x700, &out));
+}
+
 /// Leaves nothing behind, so that it may stand anywhere.
 TEST_F(Requests, beyond_the_bound_are_counted_and_the_others_live_on) {
   const uint64_t before = unfollowed_requests();
