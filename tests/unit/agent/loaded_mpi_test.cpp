@@ -27,6 +27,23 @@ TEST(LoadedMpi, is_found_by_the_name_of_its_file) {
   EXPECT_EQ(mpi_library_in(line + "libmpi_abi.so.0 (deleted)\n" + kWithout), "libmpi_abi.so.0");
 }
 
+TEST(LoadedMpi, has_other_names_where_vendors_build_it) {
+  const std::string line = "7f2c30000000-7f2c30020000 r-xp 00000000 fe:00 19 /opt/cray/pe/lib64/";
+  for (const char* file :
+       {"libmpi.so.12.0.0", "libmpi_cray.so.12", "libmpi_gnu_91.so.12", "libmpi_gnu_123.so.12.0.0",
+        "libmpi_gnu.so.12", "libmpi_nvidia.so.12", "libmpi_intel.so.12", "libmpi_amd.so.12.0.0",
+        "libmpi_aocc.so.12", "libmpich_gnu_82.so.3.0.1", "libmpich_cray.so.3", "libmpi_mt.so.12",
+        "libmpi_dbg_mt.so.4", "libmpi_ibm.so.3", "libmpich.so"}) {
+    EXPECT_EQ(mpi_library_in(kWithout + line + file + "\n"), file);
+  }
+  // Of the same folders: GPU transport, Fortran and C++. They come with one of the above.
+  for (const char* file : {"libmpi_gtl_cuda.so.0", "libmpifort_gnu_123.so.12", "libmpi_mpifh.so.40",
+                           "libmpi_cxx.so.40", "libmpi_usempif08.so.40", "libmpichf90_gnu_82.so.3",
+                           "libmpi_gnu_123", "libmpi_.so", "x.so"}) {
+    EXPECT_EQ(mpi_library_in(kWithout + line + file + "\n"), "") << file;
+  }
+}
+
 TEST(LoadedMpi, is_none_of_a_process_without_one_and_of_nobody) {
   EXPECT_EQ(mpi_library_of(::getpid()), "");
   EXPECT_EQ(mpi_library_of(0), "");
