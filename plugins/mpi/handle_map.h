@@ -35,12 +35,12 @@ class SharedHandleMap {
     }
   }
 
-  /// Adds or replaces. False: no memory.
+  /// Adds or replaces. False: no memory; what is there already is replaced all the same.
   bool put(Handle key, void* value) {
     if (key <= kRemoved) return true;  // what a program has not set: never found
     Table* table = table_.load(std::memory_order_relaxed);
     if (table == nullptr || (used_ + 1) * 4 > (table->mask + 1) * 3) {
-      if (!grow()) return false;
+      if (!grow() && find(key) == nullptr) return false;
       table = table_.load(std::memory_order_relaxed);
     }
     Entry* entry = place_for(table, key);

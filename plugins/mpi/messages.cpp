@@ -2,9 +2,8 @@
 
 #include <aon/mpi.h>
 
+#include "mpi/channels.h"
 #include "mpi/completion.h"
-#include "mpi/handle_map.h"
-#include "mpi/lock.h"
 
 namespace aon::mpi {
 namespace {
@@ -31,28 +30,6 @@ void finish_started(const OpenCall& call, const Request& request, int result = k
                  request.bytes, words);
 }
 
-/// Sends, or receives, of one envelope that were made in parts so far. MPI pairs the two sides' in
-/// the order in which they are made, and has no wildcards there (MPI-4.1, 4.2.1).
-class Channels {
- public:
-  /// The number of the next one; 0: too many of them, or of envelopes.
-  uint16_t next(const Envelope& e, RequestKind kind) {
-    const uint64_t place = uint64_t{e.communicator->id} << 1 | (kind == RequestKind::kSend ? 1 : 0);
-    const Handle key = hash_handle(hash_handle(place) ^ e.peer_tag());
-    Guard guard(&lock_);
-    const auto number = reinterpret_cast<uintptr_t>(counts_.find(key)) + 1;
-    if (number == 1 && ++envelope_count_ > kMaxEnvelopes) return 0;
-    if (!counts_.put(key, reinterpret_cast<void*>(number)) || number > UINT16_MAX) return 0;
-    return static_cast<uint16_t>(number);
-  }
-
- private:
-  static constexpr uint32_t kMaxEnvelopes = 1u << 17;  ///< 4 MiB
-
-  SpinLock lock_;
-  SharedHandleMap counts_ AON_GUARDED_BY(lock_);
-  uint32_t envelope_count_ AON_GUARDED_BY(lock_) = 0;
-};
 Channels g_channels;
 
 /// Region of one message that MPI_Startall starts; named once.
@@ -119,7 +96,10 @@ void finish_prepare(const OpenCall& call, RequestKind kind, const Envelope& e, H
   Request prepared = {
       load_handle(request), 0, e.bytes, e.communicator, e.peer, e.tag, {0}, kind, true};
   prepared.is_partitioned = is_partitioned;
-  if (is_partitioned) prepared.channel = g_channels.next(e, kind);
+  if (is_partitioned) {
+    const bool is_send = kind == RequestKind::kSend;
+    prepared.channel = g_channels.next(e.communicator->id, e.peer_tag(), is_send);
+  }
   put_request(call.w, prepared);
 }
 
