@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "writers/devices/borders.h"
@@ -9,6 +8,7 @@
 #include "writers/devices/device_pass.h"
 #include "writers/devices/devices.h"
 #include "writers/devices/external_ids.h"
+#include "writers/devices/launch_rows.h"
 #include "writers/devices/launched_work.h"
 #include "writers/devices/missing_launches.h"
 #include "writers/devices/nccl_kernels.h"
@@ -31,6 +31,7 @@ using devices::Item;
 using devices::Launch;
 using devices::LaunchedItem;
 using devices::LaunchedWork;
+using devices::LaunchRows;
 using devices::MissingLaunches;
 using devices::NcclKernels;
 using devices::UnrecordedTimes;
@@ -56,7 +57,6 @@ class Analysis : public DeviceAnalysis {
 
  private:
   enum class Row : uint8_t { kNone, kThread, kDevice, kCalls, kMetrics };
-  using LaunchKey = std::tuple<uint32_t, uint32_t, uint32_t>;
   /// How many the summary has.
   struct Rows {
     size_t uses;
@@ -98,7 +98,7 @@ class Analysis : public DeviceAnalysis {
   std::map<uint32_t, Borders> borders_;  ///< by thread id of the system
   size_t border_count_ = 0;
   NcclKernels nccl_;
-  std::map<LaunchKey, LaunchRow> launches_;
+  LaunchRows launches_;
   ExternalIdTotals external_ids_;
 
   // Of the location.
@@ -285,11 +285,7 @@ void Analysis::add_item(const LaunchedItem& launched, DevicePass* pass) {
     const auto thread = borders_.find(call->thread);
     if (thread != borders_.end()) from = thread->second.region_at(call->start_ns);
   }
-  LaunchRow& row = launches_[{item.device, item.region, from}];
-  row.group = group_->id;
-  row.device = item.device;
-  row.region = item.region;
-  row.from = from;
+  LaunchRow& row = launches_.row_of(item.device, item.region, from);
   ++row.count;
   row.total_ns += item.end_ns - item.start_ns;
   if (call == nullptr) return;
@@ -355,7 +351,7 @@ Status Analysis::finish_group() {
     Result<LaunchedWork::Reader> reader = work_.join(captures_, &missing, &external_ids_);
     if (!reader) return reader.error();
     if (Status status = finish_work(missing, &*reader); !status) return status;
-    for (const auto& [key, row] : launches_) summary_.launches.push_back(row);
+    launches_.add_rows(group_->id, &summary_.launches);
     devices::add_external_ids(external_ids_.rows(group_->id), &summary_);
     summary_.left_out_external_count += external_ids_.left_out_call_count();
     mark_missing(missing, before);

@@ -190,6 +190,9 @@ std::string name_of(const Model& model, uint32_t region) {
   return region < model.regions.size() ? model.regions[region].name : std::string();
 }
 
+/// Beside the runtime's "(more names)", which is one name for many.
+constexpr const char* kMoreAnnotations = "(more annotations)";
+
 void write_launches(hid_t gpu, const Model& model, const DeviceSummary& devices) {
   Table table(gpu, "launches", "work by what it is and the annotation it was launched from");
   OwnerColumns owner(&table);
@@ -203,7 +206,8 @@ void write_launches(hid_t gpu, const Model& model, const DeviceSummary& devices)
   for (const LaunchRow& row : devices.launches) {
     owner.append(model, row.group, row.device);
     name.append(name_of(model, row.region));
-    from.append(name_of(model, row.from));
+    const bool is_other = row.from == LaunchRow::kMoreLaunchRegions;
+    from.append(is_other ? kMoreAnnotations : name_of(model, row.from));
     count.append(row.count);
     total.append(row.total_ns);
     known.append(row.known_count);

@@ -1,0 +1,55 @@
+#include "writers/devices/launch_rows.h"
+
+#include <gtest/gtest.h>
+
+namespace aon::writers::devices {
+namespace {
+
+constexpr uint32_t kDevice = 1;
+constexpr uint32_t kKernel = 40;
+
+std::vector<LaunchRow> rows_of(const LaunchRows& launches) {
+  std::vector<LaunchRow> rows;
+  launches.add_rows(3, &rows);
+  return rows;
+}
+
+TEST(LaunchRowsTest, work_of_one_name_and_annotation_is_one_row) {
+  LaunchRows launches;
+  for (int i = 0; i < 3; ++i) ++launches.row_of(kDevice, kKernel, 7).count;
+  ++launches.row_of(kDevice, kKernel, LaunchRow::kNoLaunchRegion).count;
+  const std::vector<LaunchRow> rows = rows_of(launches);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].group, 3u);
+  EXPECT_EQ(rows[0].device, kDevice);
+  EXPECT_EQ(rows[0].region, kKernel);
+  EXPECT_EQ(rows[0].from, 7u);
+  EXPECT_EQ(rows[0].count, 3u);
+  EXPECT_EQ(rows[1].from, LaunchRow::kNoLaunchRegion);
+}
+
+/// "iteration 1", "iteration 2", ...: each launches the same kernels.
+TEST(LaunchRowsTest, annotations_without_a_row_are_one) {
+  constexpr uint64_t kKernels = 16;
+  constexpr uint64_t kIterations = 2 * LaunchRows::kMaxRows / kKernels;
+  LaunchRows launches;
+  for (uint32_t iteration = 0; iteration < kIterations; ++iteration) {
+    for (uint32_t kernel = 0; kernel < kKernels; ++kernel)
+      ++launches.row_of(kDevice, kernel, 1000 + iteration).count;
+  }
+  ++launches.row_of(kDevice, 0, 1000).count;  // it has its row
+  ++launches.row_of(kDevice, kKernel, LaunchRow::kNoLaunchRegion).count;
+  const std::vector<LaunchRow> rows = rows_of(launches);
+  EXPECT_EQ(rows.size(), LaunchRows::kMaxRows + kKernels + 1);
+  uint64_t sum = 0;
+  uint64_t others = 0;
+  for (const LaunchRow& row : rows) {
+    sum += row.count;
+    if (row.from == LaunchRow::kMoreLaunchRegions) others += row.count;
+  }
+  EXPECT_EQ(sum, kIterations * kKernels + 2) << "no work is left out";
+  EXPECT_EQ(others, LaunchRows::kMaxRows);
+}
+
+}  // namespace
+}  // namespace aon::writers::devices
