@@ -248,7 +248,7 @@ Status Analysis::events(std::span<const Event> events) {
     }
     return {};
   }
-  if (row_ == Row::kNone || work_.has_no_room()) return {};
+  if (row_ == Row::kNone) return {};
   for (const Event& event : events) {
     if (row_ == Row::kThread) {
       add_border(event);

@@ -5,6 +5,7 @@
 #include "writers/assemble/model.h"
 #include "writers/devices/blind_times.h"
 #include "writers/devices/devices.h"
+#include "writers/devices/launched_work.h"
 #include "writers/devices/nccl_kernels.h"
 
 namespace aon::writers {
@@ -162,6 +163,29 @@ TEST_F(Analysis, what_is_missing_is_told_by_cause) {
   EXPECT_EQ(rows[2].total_ns, 2000u);
   for (const UnrecordedTime& row : rows)
     EXPECT_EQ(row.process_ns, 2700u) << "what the ring lost was left out as well";
+}
+
+/// The timeline of what is not recorded comes behind those of the devices.
+TEST_F(Analysis, what_is_missing_is_told_where_there_is_no_room_for_the_work) {
+  Event rest = kernel(4000, 4700);
+  rest.peer = static_cast<int32_t>(DeviceOperation::kOther);
+  rest.region = kLaunch;
+  const_cast<GlobalRegion&>(parts_->model.regions.back()).name = gap_name(GapCause::kBudget);
+  analysis_ = make_device_analysis(job_.path(), nullptr, 0);
+  EXPECT_TRUE(analysis_->begin(parts_->model));
+  give(kMaster, {});
+  give(kRecords, {});
+  give(kCalls, {});
+  const std::vector<Event> kernels(1000, kernel(1000, 2000));
+  for (size_t count = 0; count <= DeviceAnalysis::kStoreBytes / sizeof(devices::Item);
+       count += kernels.size())
+    give(kStream, kernels);
+  give(kMoreCalls, {rest});
+  EXPECT_TRUE(analysis_->finish({}));
+  EXPECT_EQ(analysis_->summary().left_out_count, 1u);
+  EXPECT_TRUE(analysis_->summary().uses.empty());
+  ASSERT_EQ(analysis_->summary().unrecorded.size(), 1u);
+  EXPECT_EQ(analysis_->summary().unrecorded[0].total_ns, 700u);
 }
 
 /// Each timeline of the process shows the same.
