@@ -117,6 +117,7 @@ Poller::Poller(const char* library_name, std::function<uint64_t()> now_ticks, ui
     : shared_(std::make_shared<Shared>(library_name, std::move(now_ticks), rest)) {}
 
 void* Poller::run(void* argument) {
+  pthread_setname_np(pthread_self(), "aon-nvml");
   const std::unique_ptr<std::shared_ptr<Shared>> shared(
       static_cast<std::shared_ptr<Shared>*>(argument));
   Shared& self = **shared;
@@ -149,7 +150,6 @@ bool Poller::start() {
     return false;
   }
   own.release();  // run() owns it
-  pthread_setname_np(thread, "aon-nvml");
   is_running_ = true;
   return true;
 }
