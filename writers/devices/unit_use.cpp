@@ -179,9 +179,9 @@ void UnitUses::begin(const Model& model) {
 void UnitUses::begin_location(uint32_t node) { node_ = node; }
 
 /// A sample is of the time since the one before it, if that is not longer than they can be: there
-/// may be times without any.
+/// may be times without any. GPM rests up to 10 s for a small --budget (plugins/nvml/gpus.h).
 void UnitUses::end_row(const Metric& metric, Row* row) {
-  constexpr uint64_t kLongestGpmNs = 2'000'000'000;
+  constexpr uint64_t kLongestGpmNs = 12'000'000'000;
   constexpr uint64_t kLongestCountersNs = 15'000'000;
   const uint64_t longest_ns = metric.source == Source::kGpm ? kLongestGpmNs : kLongestCountersNs;
   const bool has_both = is_known(row->sample.compute) && is_known(row->sample.memory);

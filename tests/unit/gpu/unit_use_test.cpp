@@ -221,6 +221,23 @@ TEST_F(UnitUsesTest, know_gpm_by_the_uuid_of_the_device) {
   EXPECT_EQ(uses_.find(model_.groups[1], 7).use_of(kSecond, 2 * kSecond).counted_ns, 0u);
 }
 
+/// With a --budget of 0.05 the driver is asked each 5 s; a sample is the mean of all of them.
+TEST_F(UnitUsesTest, a_sample_of_a_slow_pace_is_of_all_its_time) {
+  const uint32_t tensor = metric("nvml", std::string(kDevice) + "gpm/tensor-active");
+  const uint32_t memory = metric("nvml", std::string(kDevice) + "gpm/dram-active");
+  uses_.begin(model_);
+  uses_.begin_location(0);
+  for (uint64_t second = 1000; second <= 1600; second += second < 1100 ? 5 : 500) {
+    sample(tensor, second * kSecond, 0.7);
+    sample(memory, second * kSecond, 0.4);
+  }
+  uses_.end_location();
+  const UnitUses::Device device = uses_.find(model_.groups[0], kOrdinal);
+  EXPECT_NEAR(static_cast<double>(device.use_of(1000 * kSecond, 1100 * kSecond).counted_ns), 1e11,
+              2e8);
+  EXPECT_EQ(device.use_of(1100 * kSecond, 1580 * kSecond).counted_ns, 0u) << "no sample was there";
+}
+
 TEST_F(UnitUsesTest, the_finer_source_counts_where_it_covers_half) {
   const uint32_t gpm = metric("nvml", std::string(kDevice) + "gpm/tensor-active");
   const uint32_t gpm_memory = metric("nvml", std::string(kDevice) + "gpm/dram-active");
