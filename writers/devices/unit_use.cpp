@@ -133,7 +133,8 @@ bool UnitTimeline::load(StateIn* in) {
                    (buckets_.empty() || sample_count_ != 0) && first_ < UINT64_MAX / width_ns_);
 }
 
-std::optional<UnitUses::Metric> UnitUses::metric_of(const GlobalMetric& metric) {
+std::optional<std::pair<UnitUses::Owner, UnitUses::Quantity>> UnitUses::told_by(
+    const GlobalMetric& metric) {
   static constexpr std::tuple<const char*, Source, Quantity> kMetrics[] = {
       {"gpm/graphics-active", Source::kGpm, Quantity::kGraphics},
       {"gpm/sm-active", Source::kGpm, Quantity::kSm},
@@ -160,14 +161,24 @@ std::optional<UnitUses::Metric> UnitUses::metric_of(const GlobalMetric& metric) 
   if (folder.empty()) return std::nullopt;
   const std::string in_device = name.substr(name.find('/') + 1);
   for (const auto& [known, source, quantity] : kMetrics) {
-    if (in_device == known) return Metric{digits_of(uuid_of(folder)), source, quantity};
+    if (in_device == known) return std::pair(Owner{digits_of(uuid_of(folder)), source}, quantity);
   }
   return std::nullopt;
 }
 
 void UnitUses::begin(const Model& model) {
   model_ = &model;
-  for (const GlobalMetric& metric : model.metrics) metrics_.push_back(metric_of(metric));
+  std::map<Owner, uint32_t> numbers;
+  for (const GlobalMetric& metric : model.metrics) {
+    const auto told = told_by(metric);
+    auto& known = metrics_.emplace_back();
+    if (!told) continue;
+    const auto number = static_cast<uint32_t>(owners_.size());
+    const auto [owner, is_new] = numbers.try_emplace(told->first, number);
+    if (is_new) owners_.push_back(told->first);
+    known = Metric{owner->second, told->second};
+  }
+  rows_.resize(owners_.size());
   left_counts_.resize(model.job->nodes.size());
   homes_ = spool::HomeNodes(*model.job);
   for (const Group& group : model.groups) {
@@ -178,19 +189,24 @@ void UnitUses::begin(const Model& model) {
 
 void UnitUses::begin_location(uint32_t node) { node_ = node; }
 
+UnitTimeline& UnitUses::timeline_of(const Owner& owner) {
+  const Key key{node_, owner.digits, owner.source};
+  const auto [timeline, is_new] = timelines_.try_emplace(key);
+  if (is_new) unsaved_.push_back(key);
+  return timeline->second;
+}
+
 /// A sample is of the time since the one before it, if that is not longer than they can be: there
 /// may be times without any. GPM rests up to 10 s for a small --budget (plugins/nvml/gpus.h).
-void UnitUses::end_row(const Metric& metric, Row* row) {
+void UnitUses::end_row(const Owner& owner, Row* row) {
   constexpr uint64_t kLongestGpmNs = 12'000'000'000;
   constexpr uint64_t kLongestCountersNs = 15'000'000;
-  const uint64_t longest_ns = metric.source == Source::kGpm ? kLongestGpmNs : kLongestCountersNs;
+  const uint64_t longest_ns = owner.source == Source::kGpm ? kLongestGpmNs : kLongestCountersNs;
   const bool has_both = is_known(row->sample.compute) && is_known(row->sample.memory);
   if (row->previous_ns != 0 && has_both) {
-    const Key key{node_, metric.digits, metric.source};
-    const auto [timeline, is_new] = timelines_.try_emplace(key);
-    if (is_new) unsaved_.push_back(key);
+    if (row->timeline == nullptr) row->timeline = &timeline_of(owner);
     const uint64_t length_ns = std::min(row->time_ns - row->previous_ns, longest_ns);
-    timeline->second.add(row->time_ns - length_ns, row->time_ns, row->sample);
+    row->timeline->add(row->time_ns - length_ns, row->time_ns, row->sample);
   }
   row->previous_ns = row->time_ns;
 }
@@ -199,9 +215,11 @@ void UnitUses::add(const Event& sample) {
   if (sample.region >= metrics_.size() || !metrics_[sample.region]) return;
   const Metric& metric = *metrics_[sample.region];
   constexpr UnitSample kNothing = {kUnknown, kUnknown, kUnknown, kUnknown, kUnknown};
-  const auto [found, is_new] = rows_.try_emplace({metric.digits, metric.source});
-  Row& row = found->second;
-  if (!is_new && row.time_ns != sample.time_ns) end_row(metric, &row);
+  std::optional<Row>& known = rows_[metric.owner];
+  const bool is_new = !known;
+  if (is_new) known.emplace();
+  Row& row = *known;
+  if (!is_new && row.time_ns != sample.time_ns) end_row(owners_[metric.owner], &row);
   if (is_new || row.time_ns != sample.time_ns) row.sample = kNothing;
   row.time_ns = sample.time_ns;
   const auto value = static_cast<float>(std::bit_cast<double>(sample.bytes));
@@ -225,8 +243,10 @@ void UnitUses::add(const Event& sample) {
 }
 
 void UnitUses::end_location() {
-  for (auto& [key, row] : rows_) end_row({key.first, key.second, Quantity::kSm}, &row);
-  rows_.clear();
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    if (rows_[i]) end_row(owners_[i], &*rows_[i]);
+    rows_[i].reset();
+  }
 }
 
 UnitUses::Device UnitUses::find(const Group& group, uint32_t device) const {

@@ -5,7 +5,7 @@
 ///
 /// Counters are those of the whole device, whoever uses it.
 /// Thread: one.   Cost: kMaxBuckets * 48 bytes per device and source, freed when all processes of
-/// its node have passed; a few ns per sample.
+/// its node have passed; some 50 ns per sample.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "core/spool/home_node.h"
@@ -116,24 +117,33 @@ class UnitUses {
  private:
   enum class Source : uint8_t { kGpm, kCounters };
   enum class Quantity : uint8_t { kGraphics, kSm, kOccupancy, kCompute, kMemory };
-  struct Metric {
+  struct Owner {
     std::string digits;  ///< of the device's UUID
     Source source;
+    bool operator<(const Owner& other) const {
+      return std::tie(digits, source) < std::tie(other.digits, other.source);
+    }
+  };
+  struct Metric {
+    uint32_t owner;  ///< in owners_
     Quantity quantity;
   };
   /// Samples of one time that have not all come.
   struct Row {
     uint64_t time_ns = 0;
-    uint64_t previous_ns = 0;  ///< 0: none
+    uint64_t previous_ns = 0;          ///< 0: none
+    UnitTimeline* timeline = nullptr;  ///< once it is known
     UnitSample sample;
   };
   using Key = std::tuple<uint32_t, std::string, Source>;  ///< node, digits
 
-  static std::optional<Metric> metric_of(const GlobalMetric& metric);
-  void end_row(const Metric& metric, Row* row);
+  static std::optional<std::pair<Owner, Quantity>> told_by(const GlobalMetric& metric);
+  UnitTimeline& timeline_of(const Owner& owner);
+  void end_row(const Owner& owner, Row* row);
 
   const Model* model_ = nullptr;
   std::vector<std::optional<Metric>> metrics_;  ///< by global metric
+  std::vector<Owner> owners_;                   ///< of rows
   std::vector<uint32_t> left_counts_;           ///< by node: processes with devices
   spool::HomeNodes homes_;
   std::map<Key, UnitTimeline> timelines_;
@@ -141,7 +151,7 @@ class UnitUses {
 
   // Of the location.
   uint32_t node_ = 0;
-  std::map<std::pair<std::string, Source>, Row> rows_;
+  std::vector<std::optional<Row>> rows_;  ///< by owner
 };
 
 }  // namespace devices
