@@ -114,6 +114,7 @@ Status Analysis::begin(const Model& model) {
   model_ = &model;
   units_.begin(model);
   kinds_.begin(model);
+  launches_.begin(model);
   return {};
 }
 

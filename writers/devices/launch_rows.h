@@ -1,10 +1,12 @@
 /// Work of the devices of one process by what it is and the annotation that it was launched from.
-/// Programs give each iteration a name of its own: beyond kMaxRows the work of further annotations
-/// is that of one (LaunchRow::kMoreLaunchRegions), so that no work is left out.
-/// Thread: one.   Cost: a look into a map per piece of work; 128 bytes per row, kMaxRows and two for
-/// each name and device at most.
+/// Programs give each iteration a name of its own: beyond kMaxRows, or less where there are many
+/// processes, the work of further annotations is that of one (LaunchRow::kMoreLaunchRegions), so
+/// that no work is left out.
+/// Thread: one.   Cost: a look into a map per piece of work; 128 bytes per row, kMaxRows and two
+/// for each name and device at most.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -17,8 +19,20 @@ namespace aon::writers::devices {
 
 class LaunchRows {
  public:
-  static constexpr size_t kMaxRows = 1u << 14;  ///< with an annotation
+  // With an annotation: of a process, of all together, and of a process whatever the others have.
+  static constexpr size_t kMaxRows = 1u << 14;
+  static constexpr size_t kMaxRowsOfAll = 1u << 22;
+  static constexpr size_t kLeastRows = 1u << 10;
 
+  /// Processes with devices have the same share each, whoever goes through them.
+  void begin(const Model& model) {
+    const auto has_devices = [](const Group& group) {
+      return group.process != nullptr && !group.process->device_streams.empty();
+    };
+    const auto count = std::count_if(model.groups.begin(), model.groups.end(), has_devices);
+    const size_t share = kMaxRowsOfAll / std::max<size_t>(static_cast<size_t>(count), 1);
+    max_rows_ = std::clamp(share, kLeastRows, kMaxRows);
+  }
   void clear() {
     rows_.clear();
     annotated_count_ = 0;
@@ -27,7 +41,7 @@ class LaunchRows {
   LaunchRow& row_of(uint32_t device, uint32_t region, uint32_t from) {
     auto found = rows_.find({device, region, from});
     if (found != rows_.end()) return found->second;
-    if (from != LaunchRow::kNoLaunchRegion && annotated_count_++ >= kMaxRows)
+    if (from != LaunchRow::kNoLaunchRegion && annotated_count_++ >= max_rows_)
       from = LaunchRow::kMoreLaunchRegions;
     LaunchRow& row = rows_[{device, region, from}];
     row.device = device;
@@ -42,6 +56,7 @@ class LaunchRows {
 
  private:
   using Key = std::tuple<uint32_t, uint32_t, uint32_t>;  ///< device, region, from
+  size_t max_rows_ = kMaxRows;
   std::map<Key, LaunchRow> rows_;
   size_t annotated_count_ = 0;  ///< rows that were wanted
 };

@@ -51,5 +51,25 @@ TEST(LaunchRowsTest, annotations_without_a_row_are_one) {
   EXPECT_EQ(others, LaunchRows::kMaxRows);
 }
 
+TEST(LaunchRowsTest, many_processes_share_the_room) {
+  spool::Process process;
+  process.device_streams[1];
+  Group group{};
+  group.process = &process;
+  for (const size_t count : {size_t{1}, 4 * LaunchRows::kMaxRowsOfAll / LaunchRows::kMaxRows,
+                             2 * LaunchRows::kMaxRowsOfAll / LaunchRows::kLeastRows}) {
+    Model model{};
+    model.groups.assign(count, group);
+    LaunchRows launches;
+    launches.begin(model);
+    for (uint32_t from = 0; from < 2 * LaunchRows::kMaxRows; ++from)
+      ++launches.row_of(kDevice, kKernel, from).count;
+    const size_t wanted = count == 1      ? LaunchRows::kMaxRows
+                          : count <= 1024 ? LaunchRows::kMaxRows / 4
+                                          : LaunchRows::kLeastRows;
+    EXPECT_EQ(rows_of(launches).size(), wanted + 1) << count;
+  }
+}
+
 }  // namespace
 }  // namespace aon::writers::devices
