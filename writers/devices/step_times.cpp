@@ -11,11 +11,16 @@ uint64_t duration_ns(const StepRow& row) {
 
 }  // namespace
 
+/// Those of a process stand together, and are the last ones when it has just passed.
 std::vector<const StepRow*> steps_of_group(const StepMeter* meter, uint32_t group) {
   std::vector<const StepRow*> rows;
   if (meter == nullptr) return rows;
-  for (const StepRow& row : meter->rows_so_far()) {
-    if (row.group == group) rows.push_back(&row);
+  const std::vector<StepRow>& all = meter->rows_so_far();
+  const auto is_own = [&](const StepRow& row) { return row.group == group; };
+  const auto behind = std::find_if(all.rbegin(), all.rend(), is_own);
+  const auto begin = std::find_if_not(behind, all.rend(), is_own);
+  for (auto row = begin.base(); row != behind.base(); ++row) {
+    rows.push_back(&*row);
     if (rows.size() == DeviceAnalysis::kMaxSteps) break;
   }
   std::sort(rows.begin(), rows.end(),
