@@ -66,10 +66,14 @@ def load_share(suite):
 
 
 class Loader(unittest.TestLoader):
-    """unittest.main() of a file and of none of its tests by name runs the share."""
+    """unittest.main() of a file, or of classes by name, runs the share; of tests by name all."""
 
     def loadTestsFromModule(self, module, *args, **more):  # noqa: N802
         return load_share(super().loadTestsFromModule(module, *args, **more))
+
+    def loadTestsFromNames(self, names, module=None):  # noqa: N802
+        suite = super().loadTestsFromNames(names, module)
+        return suite if any("." in name for name in names) else load_share(suite)
 
 
 unittest.defaultTestLoader.__class__ = Loader
