@@ -17,7 +17,8 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 
-from aon_test import BUILD, SKIPPED, SOURCE, environment, run, wait_until  # noqa: E402
+from aon_test import (  # noqa: E402
+    BUILD, SKIPPED, SOURCE, environment, run, skip_without_share, wait_until)
 
 HERE = pathlib.Path(__file__).resolve().parent
 RSH = HERE / "rsh.sh"
@@ -60,6 +61,7 @@ def _problem_of_slurm():
 
 def require(slurm=False):
     """Ends the test program as skipped where hosts (and Slurm) cannot be had."""
+    skip_without_share()
     problem = _problem_of_hosts() or (_problem_of_slurm() if slurm else None)
     if problem:
         print(f"skipped: {problem}")

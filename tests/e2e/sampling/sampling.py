@@ -8,7 +8,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import h5py
 
-from aon_test import BUILD, SKIPPED, ledger, profile, run
+from aon_test import BUILD, SKIPPED, ledger, profile, run, skip_without_share
 
 HOT = BUILD / "bin" / "sampling_hot"
 WITHOUT_FP = BUILD / "bin" / "sampling_hot_without_fp"
@@ -21,6 +21,7 @@ UNBOUNDED = ("--budget", "100")
 
 def skip_without_perf():
     """Ends the test as skipped where this machine refuses samples, and says why."""
+    skip_without_share()
     with tempfile.TemporaryDirectory(prefix="aon-test-") as folder:
         profile(1, pathlib.Path(folder) / "out", HOT, 10)
         node = ledger(pathlib.Path(folder) / "out")["nodes"][0]["providers"]["sampling"]
