@@ -9,10 +9,6 @@ enable_testing()
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
-# Links a test of 150 MB in a tenth of ld's time.
-find_program(AON_MOLD mold)
-mark_as_advanced(AON_MOLD)
-
 function(aon_unit_test part)
   cmake_parse_arguments(arg "ALONE" "" "SOURCES;LIBRARIES;LABELS;PATHS" ${ARGN})
   string(REPLACE "." "_" target test_${part})
