@@ -133,7 +133,7 @@ void LocationProfile::close_top(uint64_t time_ns, bool is_timed) {
   s.min_ns = s.timed_count == 0 ? duration_ns : std::min(s.min_ns, duration_ns);
   s.max_ns = std::max(s.max_ns, duration_ns);
   s.timed_count += 1;
-  s.exclusive_ns += own_ns == duration_ns ? weighed_ns : own_ns * frame.weight;
+  s.exclusive_ns += own_ns + std::min(own_ns * (frame.weight - 1), weighed_ns - duration_ns);
   s.histogram[histogram_bucket(duration_ns)] += frame.weight;
   if (row.active_calls == 0) s.inclusive_ns += weighed_ns;
 }

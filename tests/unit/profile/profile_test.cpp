@@ -91,6 +91,19 @@ TEST_F(Profile, an_interrupted_poll_is_not_taken_for_a_hundred_interrupted_ones)
   EXPECT_EQ(rows[0].exclusive_ns, rows[0].inclusive_ns);
 }
 
+TEST_F(Profile, exclusive_time_of_polls_is_bounded_as_their_inclusive_time) {
+  std::vector<Event> events = polls({100, 100, 100}, 1, 4'000'000);
+  for (size_t leave_at = 1; leave_at < events.size(); leave_at += 4) {
+    const uint64_t now_ns = events[leave_at].time_ns;
+    events.insert(events.begin() + static_cast<ptrdiff_t>(leave_at),
+                  {enter(now_ns - 1, 1), leave(now_ns, 1)});
+  }
+  const auto rows = run(events);
+  EXPECT_LE(rows[1].inclusive_ns, 4'000'000u + 2 * 1000 + 2 * 700);
+  EXPECT_LE(rows[1].exclusive_ns, rows[1].inclusive_ns);
+  EXPECT_GE(rows[1].exclusive_ns, 4'000'000u);
+}
+
 TEST_F(Profile, timed_polls_that_come_at_uneven_distances_keep_their_weights) {
   const auto rows = run(polls({62, 62, 138, 62, 138, 138, 62, 138, 62, 138}, 99, 0));
   EXPECT_EQ(rows[0].inclusive_ns, 10u * 700);
