@@ -217,7 +217,7 @@ enum class EventKind : uint8_t {
   kSend,  ///< blocking: peer, tag, communicator, bytes
   kReceive,
   kSendRequest,       ///< + request
-  kSendComplete,      ///< request
+  kSendComplete,      ///< request; kFailed: nobody knows whether it was sent
   kReceiveRequest,    ///< request; peer (kAnyPeer), tag, communicator that were asked for
   kReceiveComplete,   ///< peer, tag, communicator, bytes, request
   kRequestCancelled,  ///< also a collective or receive that failed; peer of a receive: kAnyPeer

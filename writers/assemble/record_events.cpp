@@ -461,7 +461,9 @@ void EventOrder::emit_completion(const Record& record) {
   } else if (is_collective) {
     emit_collective(EventKind::kCollectiveComplete, *request, time_ns);
   } else {
-    append(EventKind::kSendComplete, time_ns, kUnknownRegion).request = request->id;
+    Event& event = append(EventKind::kSendComplete, time_ns, kUnknownRegion);
+    event.flags = head.flags & kFailed;
+    event.request = request->id;
   }
 }
 

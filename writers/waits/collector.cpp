@@ -319,9 +319,11 @@ void Collector::start_send(const Event& event) {
   }
 }
 
+/// One that failed, or was cancelled and freed, may be no message.
 void Collector::complete_send(const Event& event) {
   const auto found = live_sends_.find(event.request);
   if (found == live_sends_.end()) return;
+  if ((event.flags & kFailed) != 0) cut(Hole::kFailure, found->second.posted_ns);
   keep_open(found->second, true);
   live_sends_.erase(found);
 }

@@ -79,6 +79,27 @@ TEST(WaitHoles, a_receive_from_nobody_knows_whom_hides_what_comes_after_it) {
   EXPECT_EQ(analyse_receiver("", receiver(kCancelled)).message_count, 1u);
 }
 
+TEST(WaitHoles, a_send_that_perhaps_was_none_hides_what_comes_after_it) {
+  const auto count = [](uint16_t flags) {
+    Event end = request(EventKind::kSendComplete, 1);
+    end.flags = flags;
+    const Rank sender = Rank()
+                            .call(kSend, 5, 6, {message(EventKind::kSend, 1)})
+                            .call(kSend, 10, 11, {message(EventKind::kSendRequest, 1, 0, 1)})
+                            .call(kOther, 20, 21, {end})
+                            .call(kSend, 90, 91, {message(EventKind::kSend, 1)});
+    const Rank receiver = Rank()
+                              .call(kRecv, 7, 8, {message(EventKind::kReceive, 0)})
+                              .call(kRecv, 50, 95, {message(EventKind::kReceive, 0)});
+    const WaitSummary summary = analyse(make_model(2, "MPI_Request_free"), {sender, receiver});
+    EXPECT_TRUE(summary.rows.empty());
+    EXPECT_EQ(summary.holes[Hole::kFailure], flags == 0 ? 0u : 1u);
+    return summary.message_count;
+  };
+  EXPECT_EQ(count(0), 2u);
+  EXPECT_EQ(count(kFailed), 1u);
+}
+
 Event probe(uint64_t time_ns, uint16_t flags) {
   Event event = enter(time_ns, kOther);
   event.flags = flags;

@@ -138,6 +138,15 @@ TEST_F(MessageEvents, reused_request_handles_get_ids_of_their_own) {
   EXPECT_EQ(ids, (std::vector<uint64_t>{0, 1, 2}));
 }
 
+TEST_F(MessageEvents, completion_of_a_send_says_whether_it_is_sure) {
+  for (const uint16_t flags : {0, 0 + kFailed}) {
+    run({message_record(1, 10, 20, kOutgoing | kNonblocking, 1, 5, 8, 70),
+         completion_record(50, kOutgoing | flags, 1, 5, 8, 70)});
+    EXPECT_EQ(events_.back().kind, EventKind::kSendComplete);
+    EXPECT_EQ(events_.back().flags, flags);
+  }
+}
+
 TEST_F(MessageEvents, completed_receive_without_its_start_is_a_plain_receive) {
   EXPECT_EQ(
       run({completion_record(15, kIncoming | kInsideSpan, 1, 5, 8, 70), span_record(2, 10, 20)}),
