@@ -161,15 +161,21 @@ Result<uint64_t> Staging::sync() {
 Status Staging::publish() {
   const fs::path old = staging_ / "old";
   if (mkdir(old.c_str(), 0700) != 0) return errno_error("create folder", old.string(), errno);
-  for (size_t i = kEntries.size(); i > 0; --i) {
-    Status status = move_entry(folder_ / kEntries[i - 1], old / kEntries[i - 1]);
-    if (!status) return status;
+  Status status;
+  for (size_t i = kEntries.size(); i > 0 && status; --i)
+    status = move_entry(folder_ / kEntries[i - 1], old / kEntries[i - 1]);
+  size_t published_count = 0;
+  while (status && published_count < kEntries.size()) {
+    const char* entry = kEntries[published_count];
+    status = move_entry(staging_ / entry, folder_ / entry);
+    if (status) ++published_count;
   }
-  for (const char* entry : kEntries) {
-    Status status = move_entry(staging_ / entry, folder_ / entry);
-    if (!status) return status;
-  }
-  return sync_job_folder(folder_);
+  if (status) return sync_job_folder(folder_);
+  // The older result comes back, as far as it can.
+  for (size_t i = published_count; i > 0; --i)
+    static_cast<void>(move_entry(folder_ / kEntries[i - 1], staging_ / kEntries[i - 1]));
+  for (const char* entry : kEntries) static_cast<void>(move_entry(old / entry, folder_ / entry));
+  return status;
 }
 
 void Staging::discard(const char* entry) {

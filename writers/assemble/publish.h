@@ -43,7 +43,7 @@ class Staging {
 
   /// Moves every entry into the job directory; entries of the same name move out first, and those
   /// of the older archive go also when the new one has none. The anchor traces.otf2 comes last of
-  /// the archive, aon.json last of all.
+  /// the archive, aon.json last of all. Where one cannot be moved, the older result stays.
   Status publish();
 
   /// Takes an entry out of the job directory, whole or not at all. It goes with the hidden folder.

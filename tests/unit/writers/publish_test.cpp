@@ -95,5 +95,55 @@ TEST(Publish, into_a_folder_that_is_named_by_a_link) {
   EXPECT_TRUE(fs::exists(folder.path() / "disk" / "aon.json"));
 }
 
+/// Files of this user; what only root may do fails, too.
+class AsUser {
+ public:
+  explicit AsUser(const fs::path& folder) : is_root_(geteuid() == 0) {
+    if (!is_root_) return;
+    EXPECT_EQ(chown(folder.c_str(), kOther, kOther), 0);
+    EXPECT_EQ(seteuid(kOther), 0);
+  }
+  AsUser(const AsUser&) = delete;
+  AsUser& operator=(const AsUser&) = delete;
+  ~AsUser() { EXPECT_EQ(seteuid(is_root_ ? 0 : geteuid()), 0); }
+
+ private:
+  bool is_root_;
+};
+
+/// A folder that its owner may not write cannot move into another one.
+TEST(Publish, that_fails_leaves_the_older_result) {
+  test::TemporaryFolder folder;
+  const AsUser user(folder.path());
+  const fs::path job = folder.path() / "job";
+  std::error_code error;
+  fs::create_directory(job, error);
+  if (error) GTEST_SKIP() << "another user cannot get to " << folder.path();
+  for (const bool is_old_in_the_way : {true, false}) {
+    fs::create_directories(job / "traces");
+    for (const char* name : {"aon.json", "traces.otf2", "traces/1"})
+      std::ofstream(job / name) << "old";
+    {
+      Result<Staging> staging = Staging::create(job);
+      ASSERT_TRUE(staging.has_value());
+      fs::create_directories(staging->path() / "traces");
+      fs::create_directories(staging->path() / "samples");
+      for (const char* name : {"aon.json", "traces.def", "traces.otf2", "traces/1"})
+        std::ofstream(staging->path() / name) << "new";
+      const fs::path locked = is_old_in_the_way ? job / "traces" : staging->path() / "samples";
+      fs::permissions(locked, fs::perms::owner_read | fs::perms::owner_exec);
+      EXPECT_FALSE(staging->publish());
+      fs::permissions(locked, fs::perms::owner_all);
+    }
+    for (const char* name : {"aon.json", "traces.otf2", "traces/1"}) {
+      std::string text;
+      std::ifstream(job / name) >> text;
+      EXPECT_EQ(text, "old") << name;
+    }
+    EXPECT_FALSE(fs::exists(job / "traces.def"));
+    fs::remove_all(job);
+  }
+}
+
 }  // namespace
 }  // namespace aon::writers
