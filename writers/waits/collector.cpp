@@ -153,7 +153,7 @@ void Collector::enter(const Event& event) {
   const bool has_taken = call == Call::kMatchedProbe && (event.flags & kIncoming) != 0;
   if (!has_taken) return;
   if (taken_out_count_++ == 0) taken_out_ns_ = event.time_ns;
-  if (taken_out_count_ > 1) cut(Hole::kProbe, taken_out_ns_);
+  if (taken_out_count_ > 1) cut_messages(Hole::kProbe, taken_out_ns_);
 }
 
 /// It may have taken a message, or a number of the communicator, window or file, or not.
@@ -195,7 +195,7 @@ void Collector::post_receive() {
   if (call != nullptr && call->call == Call::kMatchedReceive) {
     --taken_out_count_;
   } else {
-    cut(Hole::kProbe, taken_out_ns_);
+    cut_messages(Hole::kProbe, taken_out_ns_);
   }
 }
 
@@ -227,7 +227,7 @@ void Collector::cancel(const Event& event) {
   const Frame* call = mpi_call();
   const bool is_unknown = (event.flags & kCancelled) == 0 && event.peer == kAnyPeer;
   if (call == nullptr || call->call == Call::kFree || is_unknown)
-    cut((event.flags & kFailed) != 0 ? Hole::kFailure : Hole::kReceive, found->second);
+    cut_messages((event.flags & kFailed) != 0 ? Hole::kFailure : Hole::kReceive, found->second);
   live_receives_.erase(found);
 }
 
@@ -323,7 +323,7 @@ void Collector::start_send(const Event& event) {
 void Collector::complete_send(const Event& event) {
   const auto found = live_sends_.find(event.request);
   if (found == live_sends_.end()) return;
-  if ((event.flags & kFailed) != 0) cut(Hole::kFailure, found->second.posted_ns);
+  if ((event.flags & kFailed) != 0) cut_messages(Hole::kFailure, found->second.posted_ns);
   keep_open(found->second, true);
   live_sends_.erase(found);
 }
@@ -352,7 +352,7 @@ void Collector::start_receive(const Event& event) {
   } else if (live_receives_.size() < kMaxLive) {
     live_receives_[event.request] = posted_ns;
   } else {
-    cut(Hole::kReceive, posted_ns);
+    cut_messages(Hole::kReceive, posted_ns);
   }
 }
 
@@ -397,7 +397,7 @@ void Collector::put_posted(MessageEnd end) {
 /// Receives that no location has completed may have taken a message that we were not told of; of
 /// such collectives nobody knows how long they were waited for.
 void Collector::end_group() {
-  for (const auto& [request, post] : posts_) cut(Hole::kReceive, post.posted_ns);
+  for (const auto& [request, post] : posts_) cut_messages(Hole::kReceive, post.posted_ns);
   for (const auto& [request, end] : ended_) {
     if (end.location != kNone) put_posted(end);
   }
@@ -443,10 +443,10 @@ Status Collector::end_location() {
     if (posts_.size() < kMaxLive) {
       posts_[request] = {posted_ns, location_};
     } else {
-      cut(Hole::kReceive, posted_ns);
+      cut_messages(Hole::kReceive, posted_ns);
     }
   }
-  if (taken_out_count_ != 0) cut(Hole::kProbe, taken_out_ns_);
+  if (taken_out_count_ != 0) cut_messages(Hole::kProbe, taken_out_ns_);
   live_sends_.clear();
   live_receives_.clear();
   for (const auto& [request, member] : live_collectives_) {

@@ -173,6 +173,9 @@ class Collector {
   }
   void post_receive();
   void cut(Hole hole, uint64_t time_ns) { context_->cut(group_->id, hole, time_ns); }
+  void cut_messages(Hole hole, uint64_t time_ns) {
+    context_->cut_messages(group_->id, hole, time_ns);
+  }
   void lose(const Event& event);
   void keep(Status status) {
     if (status_ && !status) status_ = std::move(status);

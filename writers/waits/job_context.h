@@ -25,6 +25,7 @@ class JobContext : public WaitContext {
         bounds_(model),
         beat_(std::move(beat)),
         cuts_(model.groups.size()),
+        message_cuts_(model.groups.size()),
         object_cut_ns_(model.groups.size(), UINT64_MAX) {
     for (auto& meeting : is_ambiguous_) meeting.resize(model.communicators.size(), false);
     is_ambiguous_[index(Meeting::kWindow)].resize(model.windows.size(), false);
@@ -33,8 +34,10 @@ class JobContext : public WaitContext {
     for (uint32_t i = 0; i < model.regions.size(); ++i) note_starter(i, model.regions[i].name);
   }
 
-  void cut(uint32_t group, Hole hole, uint64_t time_ns) {
-    if (time_ns < cuts_[group].time_ns) cuts_[group] = {time_ns, hole};
+  void cut(uint32_t group, Hole hole, uint64_t time_ns) { cuts_[group].move_to({time_ns, hole}); }
+  /// Collectives have an order of their own.
+  void cut_messages(uint32_t group, Hole hole, uint64_t time_ns) {
+    message_cuts_[group].move_to({time_ns, hole});
   }
   /// Making and freeing communicators, and what it does with windows and files.
   void cut_objects(uint32_t group, uint64_t time_ns) {
@@ -69,8 +72,10 @@ class JobContext : public WaitContext {
   /// Behind settle_failures().
   void add_holes(Holes* holes) const {
     for (size_t group = 0; group < cuts_.size(); ++group) {
-      if (cuts_[group].time_ns != UINT64_MAX) {
-        ++(*holes)[cuts_[group].hole];
+      Cut first = cuts_[group];
+      first.move_to(message_cuts_[group]);
+      if (first.time_ns != UINT64_MAX) {
+        ++(*holes)[first.hole];
       } else if (object_cut_ns_[group] != UINT64_MAX) {
         ++(*holes)[Hole::kFailure];
       }
@@ -81,6 +86,7 @@ class JobContext : public WaitContext {
   /// The cuts and exclusions, for another share of the assembly.
   void save(StateOut* out) const {
     out->put(cuts_);
+    out->put(message_cuts_);
     out->put(object_cut_ns_);
     out->put(is_shared_);
     out->put(function_cut_ns_);
@@ -89,7 +95,8 @@ class JobContext : public WaitContext {
   }
   /// Adds those of another share.
   Status load(StateIn* in) {
-    Status status = load_cuts(in);
+    Status status = load_cuts(in, &cuts_);
+    if (status) status = load_cuts(in, &message_cuts_);
     if (status) status = load_object_cuts(in);
     if (status) status = load_function_cuts(in);
     if (status) status = failures_.load(in);
@@ -99,8 +106,9 @@ class JobContext : public WaitContext {
     return status;
   }
 
-  uint64_t cut_ns(uint32_t location) const override {
-    return cuts_[model_.locations[location].group].time_ns;
+  uint64_t cut_ns(uint32_t location) const override { return cuts_[group(location)].time_ns; }
+  uint64_t message_cut_ns(uint32_t location) const override {
+    return std::min(cut_ns(location), message_cuts_[group(location)].time_ns);
   }
   uint64_t object_cut_ns(const Member& member) const override {
     const uint32_t own = group(member.location);
@@ -150,6 +158,10 @@ class JobContext : public WaitContext {
   struct Cut {
     uint64_t time_ns = UINT64_MAX;
     Hole hole = Hole::kLoss;
+
+    void move_to(const Cut& earlier) {
+      if (earlier.time_ns < time_ns) *this = earlier;
+    }
   };
 
   /// In is_ambiguous_.
@@ -187,14 +199,14 @@ class JobContext : public WaitContext {
       cut(failure.group, Hole::kFailure, failure.time_ns);
     }
   }
-  Status load_cuts(StateIn* in) {
+  static Status load_cuts(StateIn* in, std::vector<Cut>* cuts) {
     std::vector<Cut> told;
     if (!in->get(&told)) return in->status();
-    if (told.size() != cuts_.size()) return Error{Code::kDamaged, "a share of another job"};
-    for (uint32_t i = 0; i < told.size(); ++i) {
+    if (told.size() != cuts->size()) return Error{Code::kDamaged, "a share of another job"};
+    for (size_t i = 0; i < told.size(); ++i) {
       if (static_cast<size_t>(told[i].hole) >= kHoleCount)
         return Error{Code::kDamaged, "a share of another job"};
-      cut(i, told[i].hole, told[i].time_ns);
+      (*cuts)[i].move_to(told[i]);
     }
     return {};
   }
@@ -228,6 +240,7 @@ class JobContext : public WaitContext {
   std::function<void()> beat_;
   mutable uint32_t steps_ = 0;
   std::vector<Cut> cuts_;                         ///< by group
+  std::vector<Cut> message_cuts_;                 ///< the same, of messages alone
   std::vector<uint64_t> object_cut_ns_;           ///< the same
   std::map<uint64_t, uint64_t> function_cut_ns_;  ///< by pack: group, region
   Failures failures_;

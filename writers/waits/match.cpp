@@ -294,7 +294,7 @@ class Ends {
       Result<const MessageEnd*> next = reader_.next();
       if (!next) return next.error();
       end_ = *next;
-      if (end_ == nullptr || end_->posted_ns < context_.cut_ns(end_->location)) return {};
+      if (end_ == nullptr || end_->posted_ns < context_.message_cut_ns(end_->location)) return {};
       ++*left_out_;
     }
   }

@@ -126,6 +126,8 @@ class WaitContext {
   virtual ~WaitContext() = default;
   /// From when on nothing of the location can be matched; UINT64_MAX: never.
   virtual uint64_t cut_ns(uint32_t location) const = 0;
+  /// The same of its messages.
+  virtual uint64_t message_cut_ns(uint32_t location) const = 0;
   /// The same of members that make and free communicators, or do something with windows and files.
   virtual uint64_t object_cut_ns(const Member& member) const = 0;
   /// Bound of the error between the clocks of two locations.

@@ -40,12 +40,12 @@
 /// calls. A hole in that order would match wrong partners, so what a process did from one on is
 /// left out, and counted: from a loss, a message or collective that failed, MPI_Pcontrol, the post
 /// of a receive that was freed or not seen completed, a message taken out by MPI_Mprobe while
-/// others were received. A collective that failed on all members alike (a wrong argument, say) is
-/// no hole. Left out are also an envelope from the second thread on that posts it, communicators on
-/// which several threads of a process call collectives, and collectives of which a member is not
-/// there, or has more sources than a definition holds, or was not seen to complete it. Persistent
-/// collectives match in the order in which they were made, and start by start; where a record does
-/// not say which it is, they are not counted at all.
+/// others were received; the last two leave out messages alone. A collective that failed on all
+/// members alike (a wrong argument, say) is no hole. Left out are also an envelope from the second
+/// thread on that posts it, communicators on which several threads of a process call collectives,
+/// and collectives of which a member is not there, or has more sources than a definition holds, or
+/// was not seen to complete it. Persistent collectives match in the order in which they were made,
+/// and start by start; where a record does not say which it is, they are not counted at all.
 ///
 /// The last five kinds are of calls that MPI lets return early (MPI_Comm_free, a fence with
 /// MPI_MODE_NOPRECEDE, a collective write), so who left before another entered has not waited for

@@ -53,6 +53,22 @@ TEST(WaitHoles, a_receive_that_is_not_seen_to_end_hides_what_comes_after_it) {
   EXPECT_EQ(summary.holes[Hole::kReceive], 1u);
 }
 
+TEST(WaitHoles, a_receive_that_is_not_seen_to_end_hides_no_collective) {
+  const Rank receiver = Rank()
+                            .call(kRecv, 1, 2, {request(EventKind::kReceiveRequest, 1)})
+                            .call(kCollective, 20, 60, {collective(CollectiveOperation::kBarrier)})
+                            .call(kRecv, 70, 95, {message(EventKind::kReceive, 0)});
+  const Rank sender = Rank()
+                          .call(kCollective, 50, 60, {collective(CollectiveOperation::kBarrier)})
+                          .call(kSend, 90, 91, {message(EventKind::kSend, 1)});
+  const WaitSummary summary = analyse({sender, receiver});
+  EXPECT_THAT(rows(summary),
+              testing::ElementsAre(Row{1, kCollective, WaitKind::kBarrier, 1, 30, 30}));
+  EXPECT_EQ(summary.message_count, 0u);
+  EXPECT_EQ(summary.collective_count, 1u);
+  EXPECT_EQ(summary.holes[Hole::kReceive], 1u);
+}
+
 TEST(WaitHoles, a_freed_receive_takes_a_message_and_a_cancelled_one_does_not) {
   const auto receiver = [](uint32_t region) {
     return Rank()
