@@ -252,7 +252,7 @@ void Collector::leave(uint64_t time_ns) {
   const std::span completed = std::span(open_members_).subspan(frame.first_member);
   for (auto& [member, request] : completed) {
     member.enter_ns = wait_begin(frame, request ? 0 : member.start_ns);
-    member.leave_ns = time_ns;
+    member.leave_ns = std::max(time_ns, request ? 0 : member.start_ns);
     static_assert(kMaxInCall <= kMostCompleted);
     member.completed_count = completed.size();
     member.is_alone = frame.completed_count <= 1;

@@ -55,6 +55,7 @@ void Collector::start_member(const Event& event, std::optional<Turn> turn) {
     whole.start_ns = member->start_ns;
     whole.is_from_all = member->is_from_all;
     whole.enter_ns = std::max(whole.enter_ns, whole.start_ns);
+    whole.leave_ns = std::max(whole.leave_ns, whole.enter_ns);
     keep(sink_->add_member(whole));
   } else if (live_collectives_.size() < kMaxLive) {
     live_collectives_[event.request] = *member;

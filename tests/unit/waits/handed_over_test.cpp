@@ -129,6 +129,22 @@ TEST_P(HandedOver, collectives_wait_where_they_are_completed) {
   EXPECT_EQ(summary.incomplete_count, 0u);
 }
 
+/// Times of two threads of a damaged or clamped record.
+TEST_P(HandedOver, collectives_that_seem_to_end_before_they_began_take_no_time) {
+  const WaitSummary summary =
+      analyse_threads(Rank()
+                          .call(kCollective, 5, 6, {begun_barrier(1)})
+                          .call(kWaitall, 7, 40, {completed_barrier(1)}),
+                      Rank().call(kCollective, 30, 31, {begun_barrier(2)}),
+                      Rank().call(kWaitall, 10, 20, {completed_barrier(2)}));
+  EXPECT_EQ(summary.collective_count, 1u);
+  ASSERT_FALSE(summary.lateness.rows().empty());
+  for (const LatenessRow& row : summary.lateness.rows()) {
+    EXPECT_LE(row.least_ns, 40u);
+    EXPECT_LE(row.caused_ns, 40u);
+  }
+}
+
 TEST_P(HandedOver, collectives_that_nobody_has_completed_are_left_out) {
   const WaitSummary summary = analyse_threads(Rank()
                                                   .call(kCollective, 50, 51, {begun_barrier(1)})
