@@ -37,8 +37,10 @@
 
 namespace aon::writers {
 
-constexpr size_t kMaxPending = 65536;  ///< records held back; more are sent out as they are
-constexpr uint16_t kMaxNesting = 64;   ///< of held-back spans; deeper ones become siblings
+constexpr uint16_t kMaxNesting = 64;  ///< of held-back spans; deeper ones become siblings
+/// Records held back; more are sent out as they are. A call may complete all requests that are
+/// followed of a process (131 072), and one of MPI_Isendrecv has two ends.
+constexpr size_t kMaxPending = (1u << 18) + kMaxNesting;
 constexpr size_t kEventBatch = 2048;
 
 /// Which local ids have definitions, for one location.

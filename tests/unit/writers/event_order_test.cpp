@@ -277,12 +277,26 @@ TEST_F(EventOrderTest, region_without_definition_is_the_unknown_one) {
 }
 
 TEST_F(EventOrderTest, held_back_records_are_bounded) {
+  constexpr size_t kCount = kMaxPending + 1000;
   std::vector<Record> records;
-  for (uint64_t i = 0; i < 2 * kMaxPending; ++i) {
+  for (uint64_t i = 0; i < kCount; ++i) {
     records.push_back(span_record(1, 10 + 2 * i, 11 + 2 * i, kInsideSpan));
   }
   run(records);
-  EXPECT_EQ(outcome_.event_count, 4 * kMaxPending);
+  EXPECT_EQ(outcome_.event_count, 2 * kCount);
+  EXPECT_EQ(outcome_.clamped_count, 0u);
+}
+
+TEST_F(EventOrderTest, call_that_completes_all_requests_of_a_process_keeps_its_time) {
+  constexpr uint64_t kEnds = 2 * 131072;
+  std::vector<Record> records(kEnds, completion_record(100, kIncoming | kInsideSpan, 1, 5, 8, 0));
+  for (uint64_t i = 0; i < kEnds; ++i) records[i].words[1] = i;
+  records.push_back(span_record(1, 20, 100, kInsideSpan));
+  records.push_back(span_record(2, 10, 110));
+  run(records);
+  ASSERT_EQ(events_.size(), kEnds + 4);
+  EXPECT_EQ(events_[0].time_ns, 10u);
+  EXPECT_EQ(events_[1].time_ns, 20u);
   EXPECT_EQ(outcome_.clamped_count, 0u);
 }
 
