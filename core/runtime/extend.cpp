@@ -293,7 +293,7 @@ bool aon_writer_put_nested(Writer* w, const char* frame, const Record* record) n
   compiler_barrier();
   const uint32_t bytes = record->head.slot_count * kSlotBytes;
   bool ok = true;
-  if (static_cast<uint64_t>(context.end - context.cursor) < bytes) {
+  if (context.end - context.cursor < int64_t{bytes}) {
     ok = aon_writer_extend(w, &context, bytes, counted, end_ticks(*record));
   }
   if (ok) {

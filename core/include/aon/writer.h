@@ -324,7 +324,7 @@ template <class Fill>
   compiler_barrier();
   const uint32_t bytes = slots * kSlotBytes;
   bool ok = true;
-  if (AON_UNLIKELY(static_cast<uint64_t>(context.end - context.cursor) < bytes)) {
+  if (AON_UNLIKELY(context.end - context.cursor < int64_t{bytes})) {
     ok = aon_writer_extend(w, &context, bytes, counted, now);
   }
   if (AON_LIKELY(ok)) {

@@ -1,5 +1,7 @@
 // First events where the program has left the runtime little: a thread that is to be cancelled, no
-// descriptors, no thread keys, a small stack, a filter of system calls.
+// descriptors, no thread keys, a small stack, a filter of system calls, a lock function of its own;
+// and what is done at once.
+#include <aon/annotation.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -13,6 +15,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
@@ -40,6 +43,17 @@ void refuse_trapped_call(int, siginfo_t*, void* context) {
 }
 
 }  // namespace
+
+/// As two leave the place that write as one thread at a time: a child in its parent's memory, which
+/// does not wait for it.
+void run_beyond_a_chunk() {
+  event();
+  aon::WriterContext& context = aon::writer()->context[0];
+  const aon::ChunkHeader* chunk = context.chunk;
+  context.cursor = context.end + aon::kSlotBytes;
+  event();
+  printf("same chunk %d\n", chunk == context.chunk ? 1 : 0);
+}
 
 /// An event is no place at which a thread ends.
 void run_cancelled_thread() {

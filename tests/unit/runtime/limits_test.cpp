@@ -19,6 +19,12 @@ TEST(Limits, a_thread_is_not_cancelled_in_its_first_event) {
   EXPECT_EQ(run.taken.counted(), 2u);
 }
 
+TEST(Limits, a_place_beyond_a_chunk_is_no_room) {
+  WholeRun run("beyond_a_chunk");
+  EXPECT_EQ(run.code, 0);
+  EXPECT_EQ(run.child->number_behind("same chunk"), 0);
+}
+
 class WithFewDescriptors : public testing::TestWithParam<const char*> {};
 TEST_P(WithFewDescriptors, the_low_ones_are_the_programs) {
   WholeRun run(GetParam());
