@@ -38,7 +38,6 @@ AON_OLD_(pthread_attr_setstacksize, pthread_attr_setstacksize, AON_FIRST_);
 AON_OLD_(pthread_create, pthread_create, AON_FIRST_);
 AON_OLD_(pthread_getcpuclockid, pthread_getcpuclockid, AON_FIRST_);
 AON_OLD_(pthread_key_create, pthread_key_create, AON_FIRST_);
-AON_OLD_(pthread_mutex_timedlock, pthread_mutex_timedlock, AON_FIRST_);
 AON_OLD_(pthread_setname_np, pthread_setname_np, AON_THIRD_);
 AON_OLD_(pthread_setspecific, pthread_setspecific, AON_FIRST_);
 AON_OLD_(pthread_sigmask, pthread_sigmask, AON_FIRST_);

@@ -34,6 +34,7 @@ void run_regions_without_a_slot();
 void run_threads_that_begin_with_the_first();
 
 // Cases of life_child_limits.cpp.
+void run_annotated_lock();
 void run_cancelled_thread();
 void run_beyond_a_chunk();
 void run_without_keys();

@@ -2,6 +2,7 @@
 // descriptors, no thread keys, a small stack, a filter of system calls, a lock function of its own;
 // and what is done at once.
 #include <aon/annotation.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -29,6 +30,7 @@ namespace life {
 namespace {
 
 bool g_is_old_kernel = false;
+bool g_annotates_locks = false;
 volatile sig_atomic_t g_trap_count = 0;
 
 /// As a sandbox does that answers some calls by itself: EPERM.
@@ -43,6 +45,14 @@ void refuse_trapped_call(int, siginfo_t*, void* context) {
 }
 
 }  // namespace
+
+/// The program has a pthread_mutex_lock() of its own, below.
+void run_annotated_lock() {
+  g_annotates_locks = true;
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&mutex);
+  pthread_mutex_unlock(&mutex);
+}
 
 /// As two leave the place that write as one thread at a time: a child in its parent's memory, which
 /// does not wait for it.
@@ -169,4 +179,23 @@ extern "C" int madvise(void* memory, size_t bytes, int advice) noexcept {
     return -1;
   }
   return static_cast<int>(syscall(SYS_madvise, memory, bytes, advice));
+}
+
+/// The same: it may be called where the runtime takes a lock.
+extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
+  using Function = int (*)(pthread_mutex_t*);
+  static std::atomic<Function> kept;
+  Function real = kept.load();
+  if (real == nullptr) {
+    real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
+    kept.store(real);
+  }
+  if (!life::g_annotates_locks) return real(mutex);
+  const aon::Annotation* region =
+      aon::aon_find_annotation("lock", 4, aon::RegionRole::kUser, aon::Paradigm::kUser);
+  life::g_emitted.fetch_add(2);
+  begin_region(region);
+  const int result = real(mutex);
+  end_region(region);
+  return result;
 }

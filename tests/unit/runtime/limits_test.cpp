@@ -19,6 +19,12 @@ TEST(Limits, a_thread_is_not_cancelled_in_its_first_event) {
   EXPECT_EQ(run.taken.counted(), 2u);
 }
 
+TEST(Limits, a_lock_function_of_the_programs_may_annotate) {
+  WholeRun run("annotated_lock");
+  EXPECT_EQ(run.code, 0);
+  EXPECT_EQ(run.taken.counted(), 2u);
+}
+
 TEST(Limits, a_place_beyond_a_chunk_is_no_room) {
   WholeRun run("beyond_a_chunk");
   EXPECT_EQ(run.code, 0);
