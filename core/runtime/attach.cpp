@@ -373,16 +373,18 @@ void aon_set_paused(bool paused) noexcept {
   Writer* w = attached_writer();
   if (w == nullptr) return;
   Process& p = *process();
+  p.pause_lock.lock();
   const uint32_t before = p.ring->paused.exchange(paused ? 1 : 0, std::memory_order_relaxed);
-  if ((before != 0) == paused) return;  // as programs say at each step
-  p.pauses.note(ticks(w));
-  for (uint32_t site = 0; site < kMaxSites; ++site) {
+  const bool is_new = (before != 0) != paused;  // programs say it at each step
+  if (is_new) p.pauses.note(ticks(w));
+  for (uint32_t site = 0; is_new && site < kMaxSites; ++site) {
     if (paused) {
       p.modes[site].fetch_or(kModePaused, std::memory_order_relaxed);
     } else {
       p.modes[site].fetch_and(~kModePaused, std::memory_order_relaxed);
     }
   }
+  p.pause_lock.unlock();
 }
 
 bool aon_was_paused(uint64_t ticks) noexcept {

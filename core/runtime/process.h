@@ -73,6 +73,7 @@ struct Process {
   std::atomic<uint32_t> annotators_told;  ///< bits: who annotates is defined as a provider
   uint8_t defined[kMaxAnnotations];       ///< by Annotation::index; atomic, single bytes
   PauseLog pauses;
+  ProcessMutex pause_lock;  ///< of changes: halves of two would stay, in the sites and in the log
 
   ProcessMutex definition_lock;
   uint32_t intern_count AON_GUARDED_BY(definition_lock);

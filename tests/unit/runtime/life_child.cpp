@@ -398,6 +398,7 @@ const std::map<std::string, void (*)()> kCases = {
     {"regions_without_a_slot", run_regions_without_a_slot},
     {"threads_that_begin_with_the_first", run_threads_that_begin_with_the_first},
     {"annotated_lock", run_annotated_lock},
+    {"pauses_at_once", run_pauses_at_once},
     {"beyond_a_chunk", run_beyond_a_chunk},
     {"cancelled_thread", run_cancelled_thread},
     {"without_keys", run_without_keys},

@@ -36,6 +36,7 @@ void run_threads_that_begin_with_the_first();
 // Cases of life_child_limits.cpp.
 void run_annotated_lock();
 void run_cancelled_thread();
+void run_pauses_at_once();
 void run_beyond_a_chunk();
 void run_without_keys();
 void run_with_descriptors(rlim_t count, rlim_t first_taken);

@@ -2,11 +2,13 @@
 // descriptors, no thread keys, a small stack, a filter of system calls, a lock function of its own;
 // and what is done at once.
 #include <aon/annotation.h>
+#include <aon/pause.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -52,6 +54,35 @@ void run_annotated_lock() {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&mutex);
   pthread_mutex_unlock(&mutex);
+}
+
+/// As threads say it that all call MPI_Pcontrol: one pauses, one goes on.
+void run_pauses_at_once() {
+  constexpr int kRounds = 5000;
+  event();
+  const aon::Writer* w = aon::writer();
+  std::atomic<int> begun{0};
+  std::atomic<int> done{0};
+  std::thread other([&] {
+    for (int round = 1; round <= kRounds; ++round) {
+      while (begun.load() != round) sched_yield();
+      aon::aon_set_paused(false);
+      done.store(round);
+    }
+  });
+  int half_count = 0;
+  for (int round = 1; round <= kRounds; ++round) {
+    begun.store(round);
+    aon::aon_set_paused(true);
+    while (done.load() != round) sched_yield();
+    uint32_t paused_sites = aon::aon_was_paused(aon::ticks(w)) ? 1 : 0;
+    for (uint32_t site = 0; site < aon::kMaxSites; ++site)
+      paused_sites += (w->modes[site].load() & aon::kModePaused) != 0 ? 1 : 0;
+    half_count += paused_sites != 0 && paused_sites != aon::kMaxSites + 1 ? 1 : 0;
+    aon::aon_set_paused(false);
+  }
+  other.join();
+  printf("halves %d\n", half_count);
 }
 
 /// As two leave the place that write as one thread at a time: a child in its parent's memory, which

@@ -25,6 +25,12 @@ TEST(Limits, a_lock_function_of_the_programs_may_annotate) {
   EXPECT_EQ(run.taken.counted(), 2u);
 }
 
+TEST(Limits, threads_that_pause_at_once_leave_no_half_of_it) {
+  WholeRun run("pauses_at_once");
+  EXPECT_EQ(run.code, 0);
+  EXPECT_EQ(run.child->number_behind("halves"), 0);
+}
+
 TEST(Limits, a_place_beyond_a_chunk_is_no_room) {
   WholeRun run("beyond_a_chunk");
   EXPECT_EQ(run.code, 0);
