@@ -35,8 +35,7 @@ constexpr int kFirstWaitMs = agent::kAttachTimeoutMs / 2;  ///< in aon_attach_be
 /// Outlives forks: the mapping is inherited, its content is wiped.
 std::atomic<Process*> g_process{nullptr};
 
-/// Mode words of a process that records nothing, and the writer that all its threads share. Nobody
-/// writes through it: its slot is null.
+/// Mode words of a process that records nothing.
 struct OffModes {
   uint32_t word[kMaxSites];
   constexpr OffModes() : word{} {
@@ -44,7 +43,15 @@ struct OffModes {
   }
 };
 constexpr OffModes kOffModes;
+
+/// The writer that all threads of such a process share where it has no Process::off_writer. Nobody
+/// writes through it: its slot is null.
 Writer g_off_writer;
+
+/// Not in a child of fork(): it looks for itself, at its first event.
+bool is_off(const Writer* w) {
+  return w->modes == reinterpret_cast<const std::atomic<uint32_t>*>(kOffModes.word);
+}
 
 /// Before the first event of a thread: all zero.
 Writer g_unattached_writer;
@@ -255,7 +262,8 @@ void count_early_refused(Process& p) {
 /// The writer of a thread of which no event was refused yet, in this process: in a fork()ed child
 /// it may be the parent's, wiped.
 bool is_fresh(const Process& p, const Writer* w) {
-  return w == &g_unattached_writer || (w >= p.writers && w < p.writers + kMaxThreadSlots);
+  return w == &g_unattached_writer || w == &p.off_writer ||
+         (w >= p.writers && w < p.writers + kMaxThreadSlots);
 }
 
 /// Counts an event that nobody records, now or at the attach.
@@ -271,10 +279,10 @@ void refuse_event(Process& p) {
   }
 }
 
-Writer* turn_off() {
-  g_off_writer.modes = reinterpret_cast<const std::atomic<uint32_t>*>(kOffModes.word);
-  aon_thread_writer = &g_off_writer;
-  return nullptr;
+void turn_off(Process* p) {
+  Writer* w = p != nullptr ? &p->off_writer : &g_off_writer;
+  w->modes = reinterpret_cast<const std::atomic<uint32_t>*>(kOffModes.word);
+  aon_thread_writer = w;
 }
 
 }  // namespace
@@ -282,7 +290,7 @@ Writer* turn_off() {
 void refuse_end() {
   Process* p = process();
   const Writer* w = aon_thread_writer;
-  if (p == nullptr || w == &g_off_writer || is_fresh(*p, w)) return;
+  if (p == nullptr || is_off(w) || is_fresh(*p, w)) return;
   // A child that was fork()ed inherits what its thread was refused before.
   if (p->has_refused.load(std::memory_order_relaxed) != 0) refuse_event(*p);
 }
@@ -328,7 +336,7 @@ __thread Writer* aon_thread_writer = &runtime::g_unattached_writer;
 Writer* aon_attach() noexcept {
   using namespace runtime;
   if (aon_thread_writer->slot != nullptr) return aon_thread_writer;
-  if (aon_thread_writer == &g_off_writer || refuse_without_slot()) return nullptr;
+  if (is_off(aon_thread_writer) || refuse_without_slot()) return nullptr;
   const int saved_errno = errno;
   SignalBlock block;
   Process* p = process();
@@ -346,7 +354,7 @@ Writer* aon_attach() noexcept {
     w = attach_thread(*p);
     count_early_refused(*p);
   } else if (state == AttachState::kOff) {
-    turn_off();
+    turn_off(p);
   } else {
     refuse_event(*p);
   }

@@ -74,6 +74,7 @@ struct Process {
   uint8_t defined[kMaxAnnotations];       ///< by Annotation::index; atomic, single bytes
   PauseLog pauses;
   ProcessMutex pause_lock;  ///< of changes: halves of two would stay, in the sites and in the log
+  Writer off_writer;        ///< of all threads while nothing is recorded here; a child may record
 
   ProcessMutex definition_lock;
   uint32_t intern_count AON_GUARDED_BY(definition_lock);

@@ -45,6 +45,15 @@ TEST(Life, a_child_does_not_take_its_parents_pause_for_its_own) {
   EXPECT_EQ(run.child->output().find(" 12\n"), std::string::npos) << run.child->output();
 }
 
+TEST(Life, a_child_of_a_process_without_a_ring_is_counted_too) {
+  const TemporaryOutput output;
+  FakeAgent agent;
+  Child child({kLifeChild, "fork_without_ring"},
+              environment(agent, {{"AON_OUTPUT", output.path()}}));
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_EQ(output.unrecorded_count(), 2u);
+}
+
 TEST(Life, a_raw_clone_of_a_process_that_records_does_so_where_kcmp_is_forbidden) {
   WholeRun run("clone_without_kcmp");
   EXPECT_EQ(run.code, 0);

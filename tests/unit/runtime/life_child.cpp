@@ -371,6 +371,7 @@ const std::map<std::string, void (*)()> kCases = {
     {"first_in_clone_without_kcmp", run_first_in_clone_without_kcmp},
     {"fork_in_regions", run_fork_in_regions},
     {"fork_in_pause", run_fork_in_pause},
+    {"fork_without_ring", run_fork_without_ring},
     {"signals", [] { run_signals(SA_RESTART); }},
     {"signals_on_stack",
      [] {

@@ -108,6 +108,14 @@ void run_fork_in_pause() {
   aon::aon_set_paused(false);
 }
 
+/// Nothing can be recorded, in the child neither.
+void run_fork_without_ring() {
+  run_without_keys();
+  const pid_t pid = fork();
+  if (pid == 0) _exit(in_child());
+  printf("fork %d %d\n", pid, wait_exit(pid));
+}
+
 /// A child that shares the parent's memory makes the first event; the parent goes on with 1000.
 void run_first_in_vfork() {
   const pid_t pid = vfork();
