@@ -112,10 +112,20 @@ bool may_use_perf() {
   return fd >= 0;
 }
 
+bool is_ours(const struct sigaction& action) {
+  return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == on_timer;
+}
+
 bool has_our_handler() {
   struct sigaction now;
-  return sigaction(kSignal, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 &&
-         now.sa_sigaction == on_timer;
+  return sigaction(kSignal, nullptr, &now) == 0 && is_ours(now);
+}
+
+/// A fork()ed child inherits our handler without its timers.
+bool is_signal_free() {
+  struct sigaction now;
+  if (sigaction(kSignal, nullptr, &now) != 0) return false;
+  return is_ours(now) || ((now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == SIG_DFL);
 }
 
 TimerState refuse(const char* reason, const char* remedy) {
@@ -129,15 +139,12 @@ TimerState decide(Process& p) {
   const unsigned long rate_hz = text != nullptr ? strtoul(text, nullptr, 10) : 0;
   if (rate_hz == 0 || rate_hz > kMaxRateHz || may_use_perf()) return TimerState::kOff;
   utsname system;
-  struct sigaction now;
   if (!kKnowsCpu) return refuse("stacks are not known on this CPU", "");
   if (!p.has_agent) return refuse("no agent took this process", "");
   if (uname(&system) != 0 || !is_timer_harmless(system.release))
     return refuse("timers of this kernel may interrupt system calls", "Linux 5.10 or later");
-  if (sigaction(kSignal, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0 ||
-      now.sa_handler != SIG_DFL) {
+  if (!is_signal_free())
     return refuse("the program uses SIGURG itself", "sysctl kernel.perf_event_paranoid=2");
-  }
   struct sigaction ours = {};
   ours.sa_sigaction = on_timer;
   ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;

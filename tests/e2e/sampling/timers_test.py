@@ -72,6 +72,15 @@ class Timers(aon_test.TestCase):
         self.assertEqual(state["state"], "off")
         self.assertIn("SIGURG", state["reason"])
 
+    def test_a_forked_child_has_timers_of_its_own(self):
+        if not list(MODULE.glob("aon/_aon*.so")):
+            self.skipTest("the extension is not built here")
+        code = "import aon, os\naon.mark('x')\nchild = os.fork()\naon.mark('y')\n"
+        code += "if child: os.waitpid(child, 0)"
+        _, document, _ = self.sample(PYTHON, "-B", "-c", code, PYTHONPATH=MODULE)
+        told = [r["providers"].get("sampling-timer") for r in document["ranks"] if r["emitted"]]
+        self.assertEqual([state["state"] for state in told], ["on", "on"], told)
+
 
 if __name__ == "__main__":
     aon_test.main()
