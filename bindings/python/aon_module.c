@@ -6,6 +6,9 @@
 #include <aon/annotate.h>
 #include <aon/gpu.h>
 
+// As many names as libaon.so has room for: a program may make up a name at each iteration.
+enum { kMaxKeptRegions = 8192 };
+
 static PyObject* g_regions;    // dict: name -> Region
 static PyObject* g_decorator;  // Python function (region, function)
 static PyTypeObject* g_region_type;
@@ -74,14 +77,15 @@ static PyObject* make_region(PyObject* name) {
   PyObject* made = allocate(g_region_type, 0);
   if (made == NULL) return NULL;
   ((Region*)made)->handle = handle;
-  if (PyDict_SetItem(g_regions, name, made) != 0) {
+  if (PyDict_Size(g_regions) < kMaxKeptRegions && PyDict_SetItem(g_regions, name, made) != 0) {
     Py_DECREF(made);
     return NULL;
   }
   return made;
 }
 
-/// region(name): the region, the same object each time. region(function): a decorator.
+/// region(name): the region; of the first names the same object each time. region(function): a
+/// decorator.
 static PyObject* region(PyObject* module, PyObject* name) {
   PyObject* found;
   (void)module;

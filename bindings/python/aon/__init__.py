@@ -69,7 +69,7 @@ def mark(name, value=None):
     _implementation.mark(name, value)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.lru_cache(maxsize=8192)
 def counter(name, unit=""):
     """The counter of this name and unit; `counter(...).set(value)` gives it a value."""
     return _implementation.Counter(name, unit)

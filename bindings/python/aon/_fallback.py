@@ -87,6 +87,7 @@ class Region:
         return _decorator(self, function)
 
 
+_MAX_KEPT_REGIONS = 8192  # a program may make up a name at each iteration
 _regions = {}
 
 
@@ -97,6 +98,8 @@ def region(name):
         return found
     if callable(name):
         return _decorator(region(name.__qualname__), name)
+    if len(_regions) >= _MAX_KEPT_REGIONS:
+        return Region(name)
     return _regions.setdefault(name, Region(name))
 
 

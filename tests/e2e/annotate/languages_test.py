@@ -98,6 +98,17 @@ class Languages(RingTestCase):
         program = SOURCE / "examples" / "annotated" / "rod.py"
         self.check(PYTHON, "-B", program, PYTHONPATH=folder.parent)
 
+    def test_python_keeps_no_more_regions_than_there_is_room_for(self):
+        """A program that makes up a name at each iteration."""
+        code = "for i in range(10000): aon.region(f'name {i}')\n"
+        code += "print([aon.region(n) is aon.region(n) for n in ('name 0', 'name 9999')])"
+        fallback = "import sys\nsys.modules['aon._aon'] = None\n"
+        for before in ("", fallback):
+            command = [PYTHON, "-B", "-c", f"{before}import aon\n{code}"]
+            done = run(command, env=environment(PYTHONPATH=MODULE))
+            self.assert_exit(done)
+            self.assertEqual(done.stdout, "[True, False]\n")
+
     def test_all_languages_have_the_same_table_of_steps(self):
         """/steps of profile.h5: the same steps of the same loop, one after the other, each with a
         time of its own, all of it computing."""
