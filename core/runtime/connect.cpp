@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/agent/protocol.h"
 #include "core/runtime/file_status.h"
@@ -72,6 +73,28 @@ bool wait_for(int fd, short events, const Deadline& deadline) {
     ready = poll(&entry, 1, deadline.left_ms());
   } while (ready < 0 && errno == EINTR && deadline.left_ms() > 0);
   return ready == 1 && (entry.revents & events) != 0;
+}
+
+/// A connection to the agent, in memory that a fork()ed child inherits as it is. The child's own is
+/// another: without this every generation of children that record has a descriptor more.
+struct Connection {
+  int fd;
+  dev_t device;
+  ino_t inode;
+};
+Connection g_last_connection;
+
+void note_connection(int fd) {
+  struct stat status = {};
+  if (read_status(fd, &status) == 0) g_last_connection = {fd, status.st_dev, status.st_ino};
+}
+
+/// Unless it is closed already, and the number another file's.
+void close_inherited() {
+  const Connection last = std::exchange(g_last_connection, {});
+  struct stat status = {};
+  if (last.fd <= 0 || read_status(last.fd, &status) != 0) return;
+  if (status.st_dev == last.device && status.st_ino == last.inode) close(last.fd);
 }
 
 agent::BegunCall begun_now(const Site& call) {
@@ -216,6 +239,7 @@ bool open_agent_ring(Process& p, const char* socket_path, int timeout_ms, const 
   bool is_asked = fd != 0;
   p.asked_socket = 0;
   if (!is_asked) {
+    close_inherited();
     fd = connect_socket(socket_path, deadline);
     if (fd < 0) return false;
     if (!is_of_this_user(fd)) {
@@ -224,6 +248,7 @@ bool open_agent_ring(Process& p, const char* socket_path, int timeout_ms, const 
       return false;
     }
     fd = move_up(fd);
+    note_connection(fd);
     is_asked = send_hello(fd, call, deadline);
   }
   if (is_asked && call != nullptr && !wait_for(fd, POLLIN, deadline)) {

@@ -45,6 +45,13 @@ TEST(Life, a_child_does_not_take_its_parents_pause_for_its_own) {
   EXPECT_EQ(run.child->output().find(" 12\n"), std::string::npos) << run.child->output();
 }
 
+TEST(Life, children_of_children_have_one_connection_each) {
+  WholeRun run("generations");
+  EXPECT_EQ(run.code, 0);
+  EXPECT_GT(run.child->number_behind("first child"), 0);
+  EXPECT_EQ(run.child->number_behind("last child"), run.child->number_behind("first child"));
+}
+
 TEST(Life, a_child_of_a_process_without_a_ring_is_counted_too) {
   const TemporaryOutput output;
   FakeAgent agent;

@@ -372,6 +372,7 @@ const std::map<std::string, void (*)()> kCases = {
     {"fork_in_regions", run_fork_in_regions},
     {"fork_in_pause", run_fork_in_pause},
     {"fork_without_ring", run_fork_without_ring},
+    {"generations", run_generations},
     {"signals", [] { run_signals(SA_RESTART); }},
     {"signals_on_stack",
      [] {

@@ -28,6 +28,7 @@ void run_first_in_clone_without_kcmp();
 void run_fork_in_regions();
 void run_fork_in_pause();
 void run_fork_without_ring();
+void run_generations();
 
 // Cases of life_child_early.cpp.
 void run_regions_that_meet_the_attach();

@@ -2,6 +2,7 @@
 #include <aon/annotation.h>
 #include <aon/pause.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -44,7 +45,31 @@ void forbid_kcmp() {
   if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) _exit(122);
 }
 
+int count_descriptors() {
+  constexpr int kMost = 4096;
+  int count = 0;
+  for (int fd = 0; fd < kMost; ++fd) count += fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
+  return count;
+}
+
+/// Each a child of the one before it, with an event of its own.
+void live(int generation) {
+  constexpr int kGenerations = 5;
+  event();
+  if (generation == 1) dprintf(STDOUT_FILENO, "first child %d\n", count_descriptors());
+  if (generation == kGenerations) dprintf(STDOUT_FILENO, "last child %d\n", count_descriptors());
+  if (generation == kGenerations) return;
+  const pid_t pid = fork();
+  if (pid == 0) {
+    live(generation + 1);
+    _exit(0);
+  }
+  waitpid(pid, nullptr, 0);
+}
+
 }  // namespace
+
+void run_generations() { live(0); }
 
 void run_fork() {
   event();
