@@ -9,21 +9,27 @@ namespace {
 constexpr size_t kMostRows = size_t{1} << 26;  ///< far above what the writer makes
 constexpr hsize_t kMostDeflated = 1100;        ///< deflate makes no less of so many bytes
 
-/// Where HDF5 looks for the file of an external link, in this order.
-std::vector<std::filesystem::path> places(const char* from, const char* to) {
+/// Where HDF5 looks for the file of an external link: at the next place where it cannot read one.
+std::vector<std::filesystem::path> places(const std::filesystem::path& from,
+                                          const std::filesystem::path& to) {
   std::error_code ignored;
   const std::filesystem::path real = std::filesystem::canonical(from, ignored);
-  return {std::filesystem::path(from).parent_path() / to, to, real.parent_path() / to};
+  // An absolute path is left for what has its last name.
+  const std::filesystem::path name = to.is_absolute() ? to.filename() : to;
+  return {to, from.parent_path() / name, name, real.parent_path() / name};
 }
 
-/// Before HDF5 follows an external link.
+/// Before HDF5 follows an external link: nothing of that name may hold it up.
 herr_t look_at_link(const char* from, const char*, const char* to, const char*, unsigned* flags,
                     hid_t, void*) {
   *flags = H5F_ACC_RDONLY;
   for (const std::filesystem::path& place : places(from, to)) {
     std::error_code ignored;
     const std::filesystem::file_status found = std::filesystem::status(place, ignored);
-    if (std::filesystem::exists(found)) return std::filesystem::is_regular_file(found) ? 0 : -1;
+    const bool is_harmless = !std::filesystem::exists(found) ||
+                             std::filesystem::is_regular_file(found) ||
+                             std::filesystem::is_directory(found);
+    if (!is_harmless) return -1;
   }
   return 0;  // HDF5 says which file is not there
 }
