@@ -57,8 +57,19 @@ bool is_owner_of_new_files(int folder, const HostName& host, uid_t owner) {
 }
 
 /// A folder that is mostly there already. The agent uses it too, whatever the umask of the program.
+/// Only what that took comes back: a folder that hands on its group (setgid) goes on doing so. By a
+/// descriptor, for before glibc 2.32 fchmodat() knows no AT_SYMLINK_NOFOLLOW.
 void make(int parent, const char* name) {
-  if (mkdirat(parent, name, 0700) == 0) fchmodat(parent, name, 0700, AT_SYMLINK_NOFOLLOW);
+  if (mkdirat(parent, name, 0700) != 0) return;
+  const int fd = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return;
+  struct stat status = {};
+  if (look(fd, &status) && (status.st_mode & S_IRWXU) != S_IRWXU) {
+    char link[32];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    chmod(link, (status.st_mode & 07777) | S_IRWXU);
+  }
+  close(fd);
 }
 
 /// Opens a folder, made where it is missing, if it is this user's. False: not.

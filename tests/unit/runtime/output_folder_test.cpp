@@ -95,6 +95,25 @@ TEST_F(OutputFolder, is_its_owners_whatever_the_umask) {
   }
 }
 
+/// A project's files are of its group, and so of its quota.
+TEST_F(OutputFolder, hands_its_group_on) {
+  ASSERT_EQ(chown(folder_.c_str(), 0, kOther), 0);
+  ASSERT_EQ(chmod(folder_.c_str(), 02777), 0);
+  for (const mode_t mask : {0777, 0077}) {
+    const mode_t before = umask(mask);
+    const bool is_made = is_used();
+    umask(before);
+    EXPECT_TRUE(is_made) << mask;
+    for (const fs::path& path : {output_, output_ / "spool", output_ / node_}) {
+      struct stat status {};
+      ASSERT_EQ(stat(path.c_str(), &status), 0);
+      EXPECT_EQ(status.st_mode & 07777, 02700u) << path << mask;
+      EXPECT_EQ(status.st_gid, kOther) << path << mask;
+    }
+    fs::remove_all(output_);
+  }
+}
+
 TEST_F(OutputFolder, of_another_user_gets_nothing) {
   fs::create_directories(output_ / node_);
   for (const fs::path& planted : {output_ / node_, output_ / "spool", output_}) {
