@@ -80,7 +80,8 @@ class WorkerThatCannotEnd(HeldCase):
         if libc.ptrace(PTRACE_SEIZE, worker, None, ctypes.c_long(PTRACE_O_TRACEEXIT)) != 0:
             self.skipTest(f"ptrace: {os.strerror(ctypes.get_errno())}")
         self.end_of(process, 2 + MORE_S)
-        self.assertEqual(agent_pids(self.output), [worker], "it is still there, the keeper is not")
+        wait_until(lambda: agent_pids(self.output) == [worker],
+                   what="the keeper's end, while its worker is still there")
         os.waitpid(worker, WALL)
         libc.ptrace(PTRACE_CONT, worker, None, None)
         os.waitpid(worker, WALL)
