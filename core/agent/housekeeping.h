@@ -105,9 +105,11 @@ class Housekeeping : public ProcessListener {
   uint64_t agent_cpu_ns() const;
   void report_usage();
   uint64_t end_left_ns(const ProviderCall::Running& call);
-  /// False: `is_over` is not so when nothing is left.
+  /// The call that nothing is left for; nothing: `is_over` is so.
   template <class Predicate>
-  bool wait_at_end(MutexLock* lock, Predicate is_over) AON_REQUIRES(m_);
+  std::optional<ProviderCall::Running> wait_at_end(MutexLock* lock, Predicate is_over)
+      AON_REQUIRES(m_);
+  void tell_for_held();
   void tell_held(const std::string& provider, const std::string& reason);
 
   const Config& config_;
@@ -153,6 +155,7 @@ class Housekeeping : public ProcessListener {
 
   // Owner: the drain thread.
   std::optional<uint64_t> before_end_ns_;  ///< what calls of providers had taken when it came
+  uint64_t stopped_ns_ = 0;                ///< how long this process did not run since then
   uint64_t told_call_ns_ = 0;              ///< begin of the call that was told to be held
 };
 

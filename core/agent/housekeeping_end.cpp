@@ -18,20 +18,30 @@ static_assert(Housekeeping::kEndNs == 10 * kSecondNs, "the texts say it");
 uint64_t Housekeeping::end_left_ns(const ProviderCall::Running& call) {
   const uint64_t lasts_ns = monotonic_ns() - call.begin_ns;
   const uint64_t used_ns = call.ended_ns - *before_end_ns_ + lasts_ns;
-  return std::max(kEndNs - std::min(used_ns, kEndNs), kMomentNs - std::min(lasts_ns, kMomentNs));
+  const uint64_t longest_ns = kEndNs + stopped_ns_;
+  return std::max(longest_ns - std::min(used_ns, longest_ns),
+                  kMomentNs - std::min(lasts_ns, kMomentNs));
 }
 
-/// What the agent itself does, much for many processes, is waited for as long as it takes.
+/// What the agent itself does, much for many processes, is waited for as long as it takes. A job
+/// that is suspended meanwhile suspends its agent, too: that time is not the providers'.
 template <class Predicate>
-bool Housekeeping::wait_at_end(MutexLock* lock, Predicate is_over) {
-  if (!before_end_ns_) before_end_ns_ = providers_.call().ended_ns();
+std::optional<ProviderCall::Running> Housekeeping::wait_at_end(MutexLock* lock, Predicate is_over) {
+  if (!before_end_ns_) {
+    before_end_ns_ = providers_.call().ended_ns();
+    stopped_ns_ = 0;
+  }
   while (!is_over()) {
     const auto call = providers_.call().running();
     const uint64_t left_ns = call ? end_left_ns(*call) : kMomentNs;
-    if (left_ns == 0) return false;
-    lock->wait_for(&settled_, std::chrono::nanoseconds(std::min(left_ns, kMomentNs)), is_over);
+    if (left_ns == 0) return call;
+    const uint64_t step_ns = std::min(left_ns, kMomentNs);
+    const uint64_t begin_ns = monotonic_ns();
+    lock->wait_for(&settled_, std::chrono::nanoseconds(step_ns), is_over);
+    const uint64_t took_ns = monotonic_ns() - begin_ns;
+    stopped_ns_ += took_ns - std::min(took_ns, step_ns);
   }
-  return true;
+  return std::nullopt;
 }
 
 void Housekeeping::settle() {
@@ -47,29 +57,44 @@ void Housekeeping::settle() {
 
 bool Housekeeping::stop() {
   if (!thread_.joinable()) return true;
-  bool has_ended = false;
+  std::optional<ProviderCall::Running> held;
   {
     MutexLock lock(&m_);
     is_stopping_ = true;
     wake_.notify_one();
-    has_ended = wait_at_end(&lock, [&]() AON_REQUIRES(m_) { return has_ended_; });
+    held = wait_at_end(&lock, [&]() AON_REQUIRES(m_) { return has_ended_; });
   }
-  if (has_ended) {
+  if (!held) {
     thread_.join();
     if (unseen_.wants_mpi()) unseen_.report(*state_, inbox_);
     return true;
   }
   thread_.detach();
-  if (const auto call = providers_.call().running(); call)
-    tell_held(call->provider,
-              std::string(call->function) +
-                  " had not returned at the end of the job, which waits 10 s for "
-                  "providers: what those of this node had still to tell is missing");
+  // Not which one runs now: it may have come back just after.
+  tell_held(held->provider, std::string(held->function) +
+                                " had not returned at the end of the job, which waits 10 s for "
+                                "providers: what those of this node had still to tell is missing");
+  tell_for_held();
   report_clock();
   // Not the thread's own one, which it may come back to.
   UnseenPrograms unseen(config_.arguments.options);
   if (unseen.wants_mpi()) unseen.report(*state_, inbox_);
   return false;
+}
+
+/// What waits for the thread, as which programs are not recorded.
+void Housekeeping::tell_for_held() {
+  std::vector<std::pair<RecordingNote, std::string>> notes;
+  std::optional<Error> refusal;
+  {
+    const MutexLock lock(&m_);
+    notes.swap(fresh_notes_);
+    if (!std::exchange(is_refusal_told_, true)) refusal = refusal_;
+  }
+  if (refusal) tell_refusal(*refusal);
+  // They go on from what the thread has told; it may come back to its own ones.
+  RecordingNotes all(inbox_, &state_->header().notes);
+  for (const auto& [note, program] : notes) all.add(note, program);
 }
 
 void Housekeeping::look_at_providers() {

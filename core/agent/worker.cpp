@@ -202,7 +202,10 @@ int Worker::run() {
   bool are_files_removed = false;
   for (;;) {
     serve();
-    if (encode_thread_.has_failed()) return kExitNoSpool;
+    if (encode_thread_.has_failed()) {
+      is_held_ = !housekeeping_.stop();  // else it would find what is gone
+      return kExitNoSpool;
+    }
     housekeeping_.settle();
     encode_thread_.flush_all();
     server_.poll(0);

@@ -2,6 +2,7 @@
 end waits for them no longer than it says, all else is written, and the ledger names who hung."""
 import ctypes
 import os
+import signal
 import time
 
 from fault_test import (
@@ -68,6 +69,16 @@ class Hanging(HeldCase):
         self.assertIsNone(process.poll())
         state = self.state(self.end_of(process, 25 + MORE_S))
         self.assertIn("tick() had not returned at the end of the job", state["reason"])
+
+    def test_what_the_agent_knows_meanwhile_is_told(self):
+        process = self.start_hanging("tick", 15)
+        self.wait_for_calls(0)
+        os.kill(agent_pids(self.output)[0], signal.SIGTERM)
+        wait_until(lambda: not agent_pids(self.output), seconds=60, what="the agent's end")
+        node = ledger(self.output)["nodes"][0]
+        self.assertIn("told to end (SIGTERM)", node["providers"]["recording"]["reason"])
+        self.assertIn("tick() had not returned", node["providers"]["hanging"]["reason"])
+        process.communicate(timeout=60)
 
 
 class WorkerThatCannotEnd(HeldCase):
