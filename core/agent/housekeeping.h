@@ -156,6 +156,8 @@ class Housekeeping : public ProcessListener {
   // Owner: the drain thread.
   std::optional<uint64_t> before_end_ns_;  ///< what calls of providers had taken when it came
   uint64_t stopped_ns_ = 0;                ///< how long this process did not run since then
+  uint64_t seen_call_ns_ = 0;              ///< begin of the call that the last look has seen
+  uint64_t look_count_ = 0;                ///< that have seen it before
   uint64_t told_call_ns_ = 0;              ///< begin of the call that was told to be held
 };
 

@@ -97,13 +97,21 @@ void Housekeeping::tell_for_held() {
   for (const auto& [note, program] : notes) all.add(note, program);
 }
 
+/// The clock alone would accuse one that a suspended job has kept from its end.
 void Housekeeping::look_at_providers() {
   const auto call = providers_.call().running();
-  if (!call || call->begin_ns == told_call_ns_ || monotonic_ns() - call->begin_ns < kEndNs) return;
-  told_call_ns_ = call->begin_ns;
-  tell_held(call->provider, std::string(call->function) +
-                                " has not returned for 10 s: until it does, no provider of this "
-                                "node is called, and the budget is not held");
+  const uint64_t begin_ns = call ? call->begin_ns : 0;
+  look_count_ = begin_ns == seen_call_ns_ ? look_count_ + 1 : 0;
+  seen_call_ns_ = begin_ns;
+  if (!call || begin_ns == told_call_ns_ || look_count_ < kEndNs / kSecondNs ||
+      monotonic_ns() - begin_ns < kEndNs)
+    return;
+  told_call_ns_ = begin_ns;
+  providers_.call().tell_held(*call, [&] {
+    tell_held(call->provider, std::string(call->function) +
+                                  " has not returned for 10 s: until it does, no provider of this "
+                                  "node is called, and the budget is not held");
+  });
 }
 
 void Housekeeping::tell_held(const std::string& provider, const std::string& reason) {

@@ -40,6 +40,11 @@ uint64_t thread_cpu_ns() noexcept {
 
 /// What a provider sees as its core.
 struct NodeHost::Hosted {
+  struct NodeState {
+    ProviderState state;
+    std::string reason;
+    std::string remedy;
+  };
   NodeHost* host;
   provider::Provider provider;
   uint16_t index;
@@ -47,9 +52,9 @@ struct NodeHost::Hosted {
   Beat beat;
   uint64_t last_log_ns = 0;
   bool has_failed = false;
-  bool has_node_state = false;  ///< it has said itself how it is
-  uint64_t cost_ns = 0;         ///< of the processes it watches
-  uint64_t agent_ns = 0;        ///< what goes with it in the agent
+  std::optional<NodeState> node_state{};  ///< as it has said itself
+  uint64_t cost_ns = 0;                   ///< of the processes it watches
+  uint64_t agent_ns = 0;                  ///< what goes with it in the agent
   uint32_t divisor = 1;
   std::unique_ptr<SharedMetrics> shared =
       nullptr;  ///< the service reads, and the provider was not started
@@ -101,9 +106,9 @@ struct NodeHost::Table {
       if (state == AON_STATE_ON) state = AON_STATE_DEGRADED;
       text += (text.empty() ? "" : "; ") + std::string(kGapText);
     }
-    if (process == AON_PROCESS_NODE) hosted(core)->has_node_state = true;
     ProviderDefinition definition{};
     definition.state = static_cast<ProviderState>(state);
+    if (process == AON_PROCESS_NODE) hosted(core)->node_state = {definition.state, text, remedy};
     host.inbox_->define(process, DefinitionType::kProvider, definition, {name, text, remedy});
   }
 
@@ -288,7 +293,7 @@ void NodeHost::load(const std::string& path) {
       hosted->provider.start(reinterpret_cast<aon_core*>(hosted), Table::kApi, settings_.config);
   if (!status)
     AON_LOG_INFO("%s", status.error().message.c_str());
-  else if (!hosted->has_node_state)
+  else if (!hosted->node_state)
     Table::set_state(reinterpret_cast<aon_core*>(hosted), AON_PROCESS_NODE, AON_STATE_ON, "", "");
 }
 
@@ -310,6 +315,28 @@ void NodeHost::report_failure(Hosted* hosted) {
   hosted->has_failed = true;
   Table::set_state(reinterpret_cast<aon_core*>(hosted), AON_PROCESS_NODE, AON_STATE_OFF,
                    hosted->provider.failure().c_str(), "");
+}
+
+/// Of whom it was said that it does not return: it has, and is what it says itself, but for that
+/// time.
+void NodeHost::report_returned() {
+  for (const ProviderCall::Running& call : call_.take_returned()) {
+    ProviderDefinition definition{};
+    definition.state = ProviderState::kDegraded;
+    std::string reason = std::string(call.function) +
+                         " took more than 10 s: no provider of this node was called meanwhile, and "
+                         "the budget was not held";
+    std::string remedy;
+    for (const auto& hosted : hosted_) {
+      if (call.provider != hosted->provider.name() || !hosted->node_state) continue;
+      const Hosted::NodeState& own = *hosted->node_state;
+      if (own.state == ProviderState::kOff) definition.state = own.state;
+      if (!own.reason.empty()) reason = own.reason + "; " + reason;
+      remedy = own.remedy;
+    }
+    inbox_->define(spool::kNodeProcess, DefinitionType::kProvider, definition,
+                   {call.provider, reason, remedy});
+  }
 }
 
 void NodeHost::process_started(uint32_t process, int32_t pid, int32_t rank) {
@@ -342,6 +369,7 @@ void NodeHost::process_ended(uint32_t process, bool is_elsewhere) {
 
 void NodeHost::tick(uint64_t now_ns) {
   now_ns_ = now_ns;
+  report_returned();
   const uint64_t wall_now_ns = wall_ns();
   for (const auto& hosted : hosted_) {
     if (hosted->period_ns == 0 || !hosted->beat.is_due(wall_now_ns)) continue;
@@ -372,6 +400,7 @@ bool NodeHost::throttle(uint32_t provider, uint32_t divisor) {
 }
 
 void NodeHost::stop() {
+  report_returned();
   for (const auto& hosted : hosted_) {
     if (hosted->shared)
       hosted->shared->tick(reinterpret_cast<aon_core*>(hosted.get()), Table::kApi, now_ns_);

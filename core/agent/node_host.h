@@ -72,7 +72,7 @@ class NodeHost {
   /// Asks a provider to cost 1/divisor; 0: nothing.   False: it cannot.
   bool throttle(uint32_t provider, uint32_t divisor);
   /// Thread: any.
-  const ProviderCall& call() const { return call_; }
+  ProviderCall& call() { return call_; }
 
  private:
   struct Hosted;
@@ -87,6 +87,7 @@ class NodeHost {
   void report_wrong();
   void report_elsewhere(uint32_t process);
   void report_failure(Hosted* hosted);
+  void report_returned();
 
   NodeHostSettings settings_;
   Inbox* inbox_;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/base/time.h"
 
@@ -33,6 +34,8 @@ class ProviderCall {
     ~Scope() {
       const MutexLock lock(&call_->m_);
       call_->ended_ns_ += monotonic_ns() - call_->running_->begin_ns;
+      if (std::exchange(call_->is_told_, false))
+        call_->returned_.push_back(std::move(*call_->running_));
       call_->running_.reset();
     }
     Scope(const Scope&) = delete;
@@ -47,6 +50,20 @@ class ProviderCall {
     const MutexLock lock(&m_);
     return running_;
   }
+  /// Has `tell` say that `call` does not return, if that is so still. What is said of its end comes
+  /// later.
+  template <class Tell>
+  void tell_held(const Running& call, const Tell& tell) {
+    const MutexLock lock(&m_);
+    if (!running_ || running_->begin_ns != call.begin_ns) return;
+    is_told_ = true;
+    tell();
+  }
+  /// Of which that was said, and which have returned since.
+  std::vector<Running> take_returned() {
+    const MutexLock lock(&m_);
+    return std::exchange(returned_, {});
+  }
   /// All calls that have ended, together.
   uint64_t ended_ns() const {
     const MutexLock lock(&m_);
@@ -57,6 +74,8 @@ class ProviderCall {
   mutable Mutex m_;
   std::optional<Running> running_ AON_GUARDED_BY(m_);
   uint64_t ended_ns_ AON_GUARDED_BY(m_) = 0;
+  bool is_told_ AON_GUARDED_BY(m_) = false;  ///< that the running one does not return
+  std::vector<Running> returned_ AON_GUARDED_BY(m_);
 };
 
 }  // namespace aon::agent

@@ -1,4 +1,5 @@
-/* A provider that does not come back from the function that HANG_IN names in the environment. */
+/* A provider that does not come back from the function that HANG_IN names in the environment, or
+   once so many seconds late as HANG_S says. */
 #include <aon/provider.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +8,13 @@
 static int self_object;
 
 static void hang_in(const char* function) {
+  static int has_hung;
   const char* wanted = getenv("HANG_IN");
-  while (wanted != NULL && strcmp(wanted, function) == 0) pause();
+  const char* seconds = getenv("HANG_S");
+  if (has_hung || wanted == NULL || strcmp(wanted, function) != 0) return;
+  has_hung = 1;
+  if (seconds != NULL) sleep((unsigned)atoi(seconds));
+  while (seconds == NULL) pause();
 }
 
 static aon_status start(struct aon_core* core, const struct aon_core_api* api, aon_host host,

@@ -33,10 +33,10 @@ class HeldCase(FaultCase):
 
 
 class Hanging(HeldCase):
-    def start_hanging(self, function, seconds):
+    def start_hanging(self, function, seconds, **how):
         return self.start_job(1, *self.worker("pace", seconds),
                               options=["--providers", f"mpi,{PROVIDER}"],
-                              env=environment(HANG_IN=function))
+                              env=environment(HANG_IN=function, **how))
 
     def state(self, document):
         """What the ledger says of the provider."""
@@ -69,6 +69,13 @@ class Hanging(HeldCase):
         self.assertIsNone(process.poll())
         state = self.state(self.end_of(process, 25 + MORE_S))
         self.assertIn("tick() had not returned at the end of the job", state["reason"])
+
+    def test_tick_that_is_late_is_said_to_have_returned(self):
+        process = self.start_hanging("tick", 25, HANG_S="17")
+        state = self.state(self.end_of(process, 25 + MORE_S))
+        self.assertEqual(state["state"], "degraded")
+        self.assertIn("tick() took more than 10 s", state["reason"])
+        self.assertNotIn("return", state["reason"])
 
     def test_what_the_agent_knows_meanwhile_is_told(self):
         process = self.start_hanging("tick", 15)
