@@ -195,7 +195,7 @@ Result<Owner> take_directory(const std::string& dir, int folder, bool is_new,
   if (!is_new) {
     if (access(dir.c_str(), W_OK | X_OK) != 0) return path_error(dir, errno);
     if (is_used()) return Owner::kForeign;
-    (void)fchmod(folder, 0700);
+    close_to_others(folder);
     if (is_used()) return Owner::kForeign;
   }
   if (Status status = claim(dir, text); !status) return status.error();
@@ -235,7 +235,7 @@ Result<Owner> try_directory(const std::string& dir, const Launch& launch) {
   struct stat status {};
   const bool is_open_to_others =
       fstat(folder->get(), &status) == 0 && (status.st_mode & (S_IWGRP | S_IWOTH)) != 0;
-  if (is_open_to_others) (void)fchmod(folder->get(), 0700);
+  if (is_open_to_others) close_to_others(folder->get());
   return Owner::kOurs;
 }
 

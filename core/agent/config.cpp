@@ -109,7 +109,7 @@ Result<UniqueFd> open_private(const std::string& path) {
   Result<UniqueFd> fd = open_file(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (fd && !is_of_this_user(fd->get()))
     return Error{Code::kUnavailable, path + " is another user's; choose another --spool-dir"};
-  if (fd) ::fchmod(fd->get(), 0700);
+  if (fd) close_to_others(fd->get());
   return fd;
 }
 

@@ -59,4 +59,9 @@ bool is_own_folder(const std::string& path) {
          is_of_this_user(fd.get());
 }
 
+void close_to_others(int fd) {
+  struct stat status {};
+  if (fstat(fd, &status) == 0) (void)fchmod(fd, 0700 | (status.st_mode & S_ISGID));
+}
+
 }  // namespace aon

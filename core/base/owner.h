@@ -22,4 +22,8 @@ bool is_own_file(int fd, const std::string& path);
 /// True for a folder of this user, no symbolic link, that nobody else may write.
 bool is_own_folder(const std::string& path);
 
+/// Lets nobody but the owner into the folder behind `fd`. One that hands its group on (setgid: a
+/// project's, whose quota counts what is in it) goes on doing so.
+void close_to_others(int fd);
+
 }  // namespace aon

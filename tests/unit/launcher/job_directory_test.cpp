@@ -56,6 +56,16 @@ TEST_F(JobDirectory, is_its_owners_whatever_the_umask) {
   EXPECT_EQ(mode_of("a/b/.launch"), 0600u);
 }
 
+/// Of a project: its quota counts what is of its group.
+TEST_F(JobDirectory, that_hands_its_group_on_goes_on_doing_so) {
+  ASSERT_EQ(mkdir(path("out").c_str(), 0700), 0);
+  ASSERT_EQ(chmod(path("out").c_str(), 02775), 0);
+  ASSERT_EQ(*open_job_directory(path("out"), launch("one")), path("out"));
+  struct stat status {};
+  ASSERT_EQ(stat(path("out").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 02700u);
+}
+
 TEST_F(JobDirectory, is_joined_by_the_same_launch_only) {
   ASSERT_EQ(*open_job_directory(path("out"), launch("one")), path("out"));
   EXPECT_EQ(*open_job_directory(path("out"), launch("one")), path("out"));
