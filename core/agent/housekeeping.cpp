@@ -138,7 +138,10 @@ void Housekeeping::process_ended(uint32_t process, std::vector<int32_t> tids) {
 
 void Housekeeping::note(RecordingNote note, const std::string& program) {
   const MutexLock lock(&m_);
-  fresh_notes_.emplace_back(note, program);
+  std::pair fresh(note, program);
+  // A look that hangs is told each second, and a provider that does may hold us for long.
+  if (std::find(fresh_notes_.begin(), fresh_notes_.end(), fresh) != fresh_notes_.end()) return;
+  fresh_notes_.push_back(std::move(fresh));
   wake_.notify_one();
 }
 
