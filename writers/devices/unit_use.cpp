@@ -217,7 +217,10 @@ void UnitUses::add(const Event& sample) {
   constexpr UnitSample kNothing = {kUnknown, kUnknown, kUnknown, kUnknown, kUnknown};
   std::optional<Row>& known = rows_[metric.owner];
   const bool is_new = !known;
-  if (is_new) known.emplace();
+  if (is_new) {
+    known.emplace();
+    told_owners_.push_back(metric.owner);
+  }
   Row& row = *known;
   if (!is_new && row.time_ns != sample.time_ns) end_row(owners_[metric.owner], &row);
   if (is_new || row.time_ns != sample.time_ns) row.sample = kNothing;
@@ -243,10 +246,11 @@ void UnitUses::add(const Event& sample) {
 }
 
 void UnitUses::end_location() {
-  for (size_t i = 0; i < rows_.size(); ++i) {
-    if (rows_[i]) end_row(owners_[i], &*rows_[i]);
-    rows_[i].reset();
+  for (const uint32_t owner : told_owners_) {
+    end_row(owners_[owner], &*rows_[owner]);
+    rows_[owner].reset();
   }
+  told_owners_.clear();
 }
 
 UnitUses::Device UnitUses::find(const Group& group, uint32_t device) const {

@@ -152,6 +152,7 @@ class UnitUses {
   // Of the location.
   uint32_t node_ = 0;
   std::vector<std::optional<Row>> rows_;  ///< by owner
+  std::vector<uint32_t> told_owners_;     ///< that have one: few of all of the job
 };
 
 }  // namespace devices
