@@ -11,15 +11,14 @@ uint64_t duration_ns(const StepRow& row) {
 
 }  // namespace
 
-/// Those of a process stand together, and are the last ones when it has just passed.
+/// Those of the process that has just passed are the last ones.
 std::vector<const StepRow*> steps_of_group(const StepMeter* meter, uint32_t group) {
   std::vector<const StepRow*> rows;
   if (meter == nullptr) return rows;
   const std::vector<StepRow>& all = meter->rows_so_far();
-  const auto is_own = [&](const StepRow& row) { return row.group == group; };
-  const auto behind = std::find_if(all.rbegin(), all.rend(), is_own);
-  const auto begin = std::find_if_not(behind, all.rend(), is_own);
-  for (auto row = begin.base(); row != behind.base(); ++row) {
+  const auto before = std::find_if(all.rbegin(), all.rend(),
+                                   [&](const StepRow& row) { return row.group != group; });
+  for (auto row = before.base(); row != all.end(); ++row) {
     rows.push_back(&*row);
     if (rows.size() == DeviceAnalysis::kMaxSteps) break;
   }

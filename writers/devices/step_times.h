@@ -10,7 +10,7 @@
 
 namespace aon::writers::devices {
 
-/// Of the process `group`, in order of their begin; null: none.
+/// Of the process `group`, the last that has passed, in order of their begin; null: none.
 std::vector<const StepRow*> steps_of_group(const StepMeter* meter, uint32_t group);
 std::vector<Window> windows_of(const std::vector<const StepRow*>& steps);
 
