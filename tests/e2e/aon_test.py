@@ -80,8 +80,14 @@ unittest.defaultTestLoader.__class__ = Loader
 
 
 def skip_without_share():
-    """Ends a file of which no test is of the share, before it asks what this machine allows."""
-    unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
+    """Ends a file of which no wanted test is of the share, before it asks what this machine
+    allows."""
+    names = [word for word in sys.argv[1:] if not word.startswith("-")]
+    loader, main_module = unittest.defaultTestLoader, sys.modules["__main__"]
+    if names:
+        loader.loadTestsFromNames(names, main_module)
+    else:
+        loader.loadTestsFromModule(main_module)
 
 
 def main():

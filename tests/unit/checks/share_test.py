@@ -23,6 +23,8 @@ class First(aon_test.unittest.TestCase):
 class Second(First):
     pass
 
+aon_test.skip_without_share()
+print("asked")
 aon_test.unittest.main()
 """
 SHARES = 2
@@ -42,6 +44,7 @@ class Share(unittest.TestCase):
                               text=True)  # fmt: skip
         tests = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("ran ")]
         self.assertEqual(done.returncode, 0 if tests else aon_test.SKIPPED, done.stderr)
+        self.assertEqual("asked\n" in done.stdout, bool(tests), "what the machine allows")
         return tests
 
     def assert_parted(self, *names):
@@ -63,6 +66,16 @@ class Share(unittest.TestCase):
         for number in range(SHARES):
             ran = self.ran(f"{number}/{SHARES}", "First.test_a")
             self.assertEqual(ran, ["__main__.First.test_a"])
+
+    def test_of_another_class_nothing_is_asked(self):
+        def has(name, share):
+            program = f"{self.path.name} Second {aon_test.MPI}"
+            return any(aon_test.is_of_share(f"{program} __main__.{name}.test_{letter}", share)
+                       for letter in "abcdef")
+
+        shares = [f"{number}/30" for number in range(30)]
+        share = next(s for s in shares if has("First", s) and not has("Second", s))
+        self.assertEqual(self.ran(share, "Second"), [])
 
 
 if __name__ == "__main__":
