@@ -185,7 +185,9 @@ class EventOrder {
     return rank < 0 || of_worlds_.empty() ? rank : known_rank(communicator, rank);
   }
   int32_t known_rank(uint32_t communicator, int32_t rank) const;
+  bool is_foreign(uint32_t communicator, int32_t peer) const;
   bool is_partial(uint32_t communicator) const;
+  bool is_partial(uint32_t communicator, CollectiveOperation operation) const;
   bool has_others(uint32_t communicator) const;
   bool concerns_nobody_else(const Record& record) const;
   static void tell_failed_collective(const Record& record, Event* enter);

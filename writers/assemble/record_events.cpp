@@ -335,14 +335,23 @@ void EventOrder::end_transfer(const Record& record, uint64_t time_ns) {
   event.flags = head.flags & kFromAll;
 }
 
+/// Whether `peer`, which is no placeholder, is of another world, or nobody knows of which.
+bool EventOrder::is_foreign(uint32_t communicator, int32_t peer) const {
+  return rank_in(communicator, peer) < 0 || !communicators_.contains(communicator);
+}
+
+/// Whether members of another world have a part in it.
+bool EventOrder::is_partial(uint32_t communicator, CollectiveOperation operation) const {
+  return operation < CollectiveOperation::kCreateHandle && is_partial(communicator);
+}
+
 /// Appends a message event, of kPartitioned with its channel in `bytes_received`; of one to or from
 /// another world, or of a communicator that is not known, only its bytes. None where the peer is
 /// MPI_PROC_NULL.
 void EventOrder::emit_message(EventKind kind, uint64_t time_ns, const Record& record,
                               uint64_t peer_tag, uint64_t bytes, uint64_t request) {
   if (pair_low(peer_tag) < 0) return;
-  const int32_t peer = rank_in(record.head.a32, pair_low(peer_tag));
-  if (peer < 0 || !communicators_.contains(record.head.a32)) {
+  if (is_foreign(record.head.a32, pair_low(peer_tag))) {
     ++outcome_->unmatched_count;
     const bool is_send = kind == EventKind::kSend || kind == EventKind::kSendRequest;
     Event& event = append(EventKind::kForeignMessage, time_ns, record.head.id);
@@ -352,7 +361,7 @@ void EventOrder::emit_message(EventKind kind, uint64_t time_ns, const Record& re
   }
   Event& event = append(kind, time_ns, record.head.id);
   event.communicator = record.head.a32;
-  event.peer = peer;
+  event.peer = rank_in(record.head.a32, pair_low(peer_tag));
   event.tag = pair_high(peer_tag);
   event.bytes = bytes;
   event.request = request;
@@ -364,8 +373,7 @@ void EventOrder::emit_message(EventKind kind, uint64_t time_ns, const Record& re
 
 /// What members of another world have of it is in no trace of this job.
 void EventOrder::emit_collective(EventKind kind, const LiveRequest& collective, uint64_t time_ns) {
-  const bool is_exchange = collective.operation < CollectiveOperation::kCreateHandle;
-  if (is_exchange && is_partial(collective.communicator)) ++outcome_->unmatched_count;
+  if (is_partial(collective.communicator, collective.operation)) ++outcome_->unmatched_count;
   Event& event = append(kind, time_ns, kUnknownRegion);
   event.operation = collective.operation;
   event.communicator = collective.communicator;
@@ -398,7 +406,13 @@ void EventOrder::emit_end_alone(const Record& record, uint64_t time_ns) {
   const bool is_lost = (head.flags & kCancelled) != 0 || may_have_completed(record) ||
                        (is_receive && pair_low(record.words[0]) == kAnyPeer) ||
                        !(is_collective || is_receive || is_send);
-  const uint64_t id = requests_.end(record.words[1], is_lost);
+  const int32_t peer = pair_low(record.words[0]);
+  const auto operation = static_cast<CollectiveOperation>(pair_high(record.words[0]));
+  const bool is_shown =
+      is_collective && (head.flags & kFailed) == 0 && communicators_.contains(head.a32);
+  const bool is_of_others = is_receive ? peer >= 0 && is_foreign(head.a32, peer)
+                                       : is_shown && is_partial(head.a32, operation);
+  const uint64_t id = requests_.end(record.words[1], is_lost || is_of_others);
   if (is_lost) {
     ++outcome_->unmatched_count;
     return;
@@ -407,16 +421,14 @@ void EventOrder::emit_end_alone(const Record& record, uint64_t time_ns) {
     emit_message(EventKind::kReceive, time_ns, record, record.words[0], head.a64, id);
     return;
   }
-  const bool has_failed = (head.flags & kFailed) != 0;
-  if (!is_collective || has_failed || !communicators_.contains(head.a32)) return;
-  const LiveRequest collective = {
-      .id = id,
-      .is_visible = true,
-      .operation = static_cast<CollectiveOperation>(pair_high(record.words[0])),
-      .communicator = head.a32,
-      .root = pair_low(record.words[0]),
-      .bytes_sent = head.a64,
-      .bytes_received = record.words[2]};
+  if (!is_shown) return;
+  const LiveRequest collective = {.id = id,
+                                  .is_visible = true,
+                                  .operation = operation,
+                                  .communicator = head.a32,
+                                  .root = peer,
+                                  .bytes_sent = head.a64,
+                                  .bytes_received = record.words[2]};
   emit_collective(EventKind::kCollectiveComplete, collective, time_ns);
 }
 

@@ -232,6 +232,21 @@ TEST_F(OtherThread, that_ends_without_a_message_what_one_behind_it_has_begun_cou
   EXPECT_EQ(outcome_.unmatched_count, 2u);
 }
 
+TEST_F(OtherThread, that_ends_with_another_world_what_nobody_has_begun_counts_once) {
+  global_communicators_[0].is_of_worlds = true;
+  global_communicators_[0].rank_count = 5;
+  global_communicators_[0].members = {0, 1};
+  global_communicators_[0].ranks = {1, 3};
+  Record collective = completion_record(16, 0, 0, 0, 8, kRequest);
+  collective.head.id = static_cast<uint32_t>(RecordKind::kCollective);
+  collective.words[0] = pack_pair(-1, static_cast<int32_t>(CollectiveOperation::kAllreduce));
+  EXPECT_EQ(run({completion_record(15, kIncoming, 0, 5, 8, kMessage), collective}),
+            "15:foreign 16:}icollective");
+  EXPECT_EQ(outcome_.unmatched_count, 2u);
+  requests_.settle(&outcome_);
+  EXPECT_EQ(outcome_.unmatched_count, 2u);
+}
+
 TEST_F(MessageEvents, non_blocking_collective_keeps_its_operation) {
   const std::string text = run({
       test::collective_record(1, 10, 11, CollectiveOperation::kAllreduce, -1, 64, kNonblocking, 9),
