@@ -121,7 +121,9 @@ Status Analysis::begin(const Model& model) {
 void Analysis::begin_group(const Group& group) {
   group_ = &group;
   has_devices_ = group.process != nullptr && !group.process->device_streams.empty();
-  if (has_devices_) regions_ = profile::LocalIds(group.region_map);
+  if (!has_devices_) return;
+  regions_ = profile::LocalIds(group.region_map);
+  launches_.begin_process(*group.process);
 }
 
 void Analysis::begin_thread(const Location& location) {

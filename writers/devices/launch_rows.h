@@ -1,7 +1,7 @@
 /// Work of the devices of one process by what it is and the annotation that it was launched from.
 /// Programs give each iteration a name of its own: beyond kMaxRows, or less where there are many
 /// processes, the work of further annotations is that of one (LaunchRow::kMoreLaunchRegions), so
-/// that no work is left out.
+/// that no work is left out. Devices, whose work comes one behind the other, have the same part.
 /// Thread: one.   Cost: a look into a map per piece of work; 128 bytes per row, kMaxRows and two
 /// for each name and device at most.
 #pragma once
@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -31,17 +32,24 @@ class LaunchRows {
     };
     const auto count = std::count_if(model.groups.begin(), model.groups.end(), has_devices);
     const size_t share = kMaxRowsOfAll / std::max<size_t>(static_cast<size_t>(count), 1);
-    max_rows_ = std::clamp(share, kLeastRows, kMaxRows);
+    max_rows_ = rows_each_ = std::clamp(share, kLeastRows, kMaxRows);
+  }
+  void begin_process(const spool::Process& process) {
+    std::set<uint32_t> devices;
+    for (const auto& [id, stream] : process.device_streams) {
+      if (stream.definition.device != kNoDevice) devices.insert(stream.definition.device);
+    }
+    rows_each_ = max_rows_ / std::max<size_t>(devices.size(), 1);
   }
   void clear() {
     rows_.clear();
-    annotated_count_ = 0;
+    annotated_counts_.clear();
   }
   /// Of this work, launched from the annotation `from`.
   LaunchRow& row_of(uint32_t device, uint32_t region, uint32_t from) {
     auto found = rows_.find({device, region, from});
     if (found != rows_.end()) return found->second;
-    if (from != LaunchRow::kNoLaunchRegion && annotated_count_++ >= max_rows_)
+    if (from != LaunchRow::kNoLaunchRegion && annotated_counts_[device]++ >= rows_each_)
       from = LaunchRow::kMoreLaunchRegions;
     LaunchRow& row = rows_[{device, region, from}];
     row.device = device;
@@ -57,8 +65,9 @@ class LaunchRows {
  private:
   using Key = std::tuple<uint32_t, uint32_t, uint32_t>;  ///< device, region, from
   size_t max_rows_ = kMaxRows;
+  size_t rows_each_ = kMaxRows;  ///< of a device
   std::map<Key, LaunchRow> rows_;
-  size_t annotated_count_ = 0;  ///< rows that were wanted
+  std::map<uint32_t, size_t> annotated_counts_;  ///< rows that were wanted, by device
 };
 
 }  // namespace aon::writers::devices

@@ -71,5 +71,24 @@ TEST(LaunchRowsTest, many_processes_share_the_room) {
   }
 }
 
+TEST(LaunchRowsTest, devices_of_a_process_share_its_room) {
+  constexpr uint32_t kDevices = 8;
+  spool::Process process;
+  for (uint32_t stream = 0; stream < 2 * kDevices; ++stream)
+    process.device_streams[stream].definition.device = stream / 2;
+  process.device_streams[2 * kDevices].definition.device = kNoDevice;
+  LaunchRows launches;
+  launches.begin_process(process);
+  for (uint32_t device = 0; device < kDevices; ++device) {
+    for (uint32_t from = 0; from < LaunchRows::kMaxRows; ++from)
+      ++launches.row_of(device, kKernel, from).count;
+  }
+  std::map<uint32_t, size_t> counts;
+  for (const LaunchRow& row : rows_of(launches)) ++counts[row.device];
+  ASSERT_EQ(counts.size(), kDevices);
+  for (const auto& [device, count] : counts)
+    EXPECT_EQ(count, LaunchRows::kMaxRows / kDevices + 1) << device;
+}
+
 }  // namespace
 }  // namespace aon::writers::devices
