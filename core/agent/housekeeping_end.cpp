@@ -108,9 +108,11 @@ void Housekeeping::look_at_providers() {
     return;
   told_call_ns_ = begin_ns;
   providers_.call().tell_held(*call, [&] {
-    tell_held(call->provider, std::string(call->function) +
-                                  " has not returned for 10 s: until it does, no provider of this "
-                                  "node is called, and the budget is not held");
+    tell_held(call->provider,
+              std::string(call->function) +
+                  " has not returned for 10 s: until it does, no provider of this "
+                  "node is called, no stack of a hung rank is taken, and the budget "
+                  "is not held");
   });
 }
 

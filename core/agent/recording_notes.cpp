@@ -3,6 +3,7 @@
 #include <aon/definition.h>
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 
 #include "core/agent/programs_below.h"
@@ -44,12 +45,14 @@ void append(std::string* text, const std::string& more) {
 }  // namespace
 
 RecordingNotes::RecordingNotes(Inbox* inbox, KeptNotes* kept) : inbox_(inbox), kept_(kept) {
-  const uint32_t names =
-      kept->name_count.load(std::memory_order_acquire);  // pairs with agent:notes
+  // Its bounds hold whatever the worker before left there.
+  const uint32_t names = std::min(kept->name_count.load(std::memory_order_acquire),
+                                  KeptNotes::kMostNames);  // pairs with agent:notes
   for (uint32_t i = 0; i < names; ++i)
-    notes_[static_cast<RecordingNote>(kept->names[i].note)].names.push_back(kept->names[i].program);
-  const uint32_t unnamed =
-      kept->unnamed_count.load(std::memory_order_acquire);  // pairs with agent:notes
+    notes_[static_cast<RecordingNote>(kept->names[i].note)].names.emplace_back(
+        kept->names[i].program, strnlen(kept->names[i].program, KeptNotes::kNameBytes));
+  const uint32_t unnamed = std::min(kept->unnamed_count.load(std::memory_order_acquire),
+                                    KeptNotes::kMostUnnamed);  // pairs with agent:notes
   for (uint32_t i = 0; i < unnamed; ++i)
     notes_[static_cast<RecordingNote>(kept->unnamed[i].note)].unnamed.insert(kept->unnamed[i].hash);
 }
