@@ -1,5 +1,5 @@
-// Counters at the borders of calls -> events. Threads that follow each other on one location each
-// count from 0; the location's values never decrease.
+// Samples of counters, and counters at the borders of calls -> events. Threads that follow each
+// other on one location each count from 0; the location's values never decrease.
 
 #include <aon/annotation.h>
 
@@ -45,6 +45,18 @@ void EventOrder::emit_counters(const Record* counters, bool at_exit, uint64_t ti
   }
   append(EventKind::kCounters, time_ns, count)
       .set_counters(values, count, (head.a32 & kInexact) == 0);
+}
+
+void EventOrder::emit_sample(const Record& record) {
+  const auto metric = metrics_->find(record.head.id);
+  if (metric == metrics_->end() || is_border_counter(record.head.id)) {
+    ++outcome_->unmatched_count;
+    return;
+  }
+  Event& event = append(EventKind::kSample, clock_.to_ns(record.head.start_ticks), metric->second);
+  event.bytes = record.head.a64;
+  event.request = record.words[0];
+  event.bytes_received = record.words[1];
 }
 
 }  // namespace aon::writers

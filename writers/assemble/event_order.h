@@ -82,6 +82,8 @@ class KnownIds {
 bool is_numbered_on_window(const Record& record);
 /// A collective on an open file. Of one that closes it, or ends what it began, other events tell.
 bool is_collective_on_file(const Record& record);
+/// The second half of a split read or write: its end, also when it failed.
+bool is_split_end(const Record& record);
 
 class EventOrder {
  public:

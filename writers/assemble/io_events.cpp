@@ -46,6 +46,11 @@ bool is_collective_on_file(const Record& record) {
   return (words.flags & kIoCollective) != 0 && (words.flags & kIoSplitEnd) == 0;
 }
 
+bool is_split_end(const Record& record) {
+  if (record.head.kind != RecordKind::kIo || (record.head.flags & kOpenAtEnd) != 0) return false;
+  return (static_cast<uint32_t>(pair_high(record.words[0])) & kIoSplitEnd) != 0;
+}
+
 Event& EventOrder::append_io(EventKind kind, uint64_t time_ns, const Record& record) {
   Event& event = append(kind, time_ns, kUnknownRegion);
   const IoWords words = io_words(record);

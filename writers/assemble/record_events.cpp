@@ -34,12 +34,6 @@ bool may_have_exchanged(const Record& record) {
   return head.kind == RecordKind::kMessage && (head.flags & kIncoming) != 0;
 }
 
-/// The second half of a split read or write: its end, also when it failed.
-bool is_split_end(const Record& record) {
-  if (record.head.kind != RecordKind::kIo || (record.head.flags & kOpenAtEnd) != 0) return false;
-  return (static_cast<uint32_t>(pair_high(record.words[0])) & kIoSplitEnd) != 0;
-}
-
 LiveRequest visible_request() {
   return {.id = 0,
           .is_visible = true,
@@ -497,18 +491,6 @@ void EventOrder::emit_lost(const Record& record, uint64_t limit_ticks) {
   loss.count += record.head.a64;
   loss.start_ns = std::min(loss.start_ns, start_ns);
   loss.end_ns = std::max(loss.end_ns, end_ns);
-}
-
-void EventOrder::emit_sample(const Record& record) {
-  const auto metric = metrics_->find(record.head.id);
-  if (metric == metrics_->end() || is_border_counter(record.head.id)) {
-    ++outcome_->unmatched_count;
-    return;
-  }
-  Event& event = append(EventKind::kSample, clock_.to_ns(record.head.start_ticks), metric->second);
-  event.bytes = record.head.a64;
-  event.request = record.words[0];
-  event.bytes_received = record.words[1];
 }
 
 }  // namespace aon::writers

@@ -115,8 +115,8 @@ struct LaunchRow {
   uint32_t device = 0;
   static constexpr uint32_t kNoLaunchRegion = 0xffffffffu;
   static constexpr uint32_t kMoreLaunchRegions = 0xfffffffeu;  ///< of those without a row
-  uint32_t region = 0;              ///< global
-  uint32_t from = kNoLaunchRegion;  ///< global region of the annotation
+  uint32_t region = 0;                                         ///< global
+  uint32_t from = kNoLaunchRegion;                             ///< global region of the annotation
   uint64_t count = 0;
   uint64_t total_ns = 0;
   uint64_t known_count = 0;  ///< whose launch is known
