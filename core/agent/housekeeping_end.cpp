@@ -32,7 +32,7 @@ std::optional<ProviderCall::Running> Housekeeping::wait_at_end(MutexLock* lock, 
     stopped_ns_ = 0;
   }
   while (!is_over()) {
-    const auto call = providers_.call().running();
+    auto call = providers_.call().running();
     const uint64_t left_ns = call ? end_left_ns(*call) : kMomentNs;
     if (left_ns == 0) return call;
     const uint64_t step_ns = std::min(left_ns, kMomentNs);
