@@ -307,6 +307,14 @@ bool is_off(const State& state) {
   return state.process.load(kRelaxed) != 0 && state.level.load(kRelaxed) == Level::kOff;
 }
 
+/// A handle that nothing comes of: before 2.28 NCCL tells nothing of what is in a group that was
+/// declined.
+void* start_old_group() {
+  const State* state = g_state;
+  if (state == nullptr || is_off(*state)) return nullptr;
+  return Handle{state->process.load(kRelaxed), Role::kCommunicator, 0, 0, 0, 0}.pointer();
+}
+
 /// What no event will come for any more. An operation that is under way does not end with that: in
 /// a program that gives up (ncclCommAbort, exit) it is what it waited for.
 void commit_last(Communicator& communicator, Operation& operation, const Writer* w) {
@@ -327,6 +335,7 @@ void* start_event(int version, void* context, const Descriptor* descriptor, uint
   if (type == kProxyOp) return start_proxy(context, descriptor);
   if (type == kProxyStep) return start_step(descriptor);
   if (type == kNetPlugin) return note_network_event(descriptor);
+  if (type == kGroup) return version < 5 ? start_old_group() : nullptr;
   Communicator* communicator = communicator_of(context);
   if (AON_UNLIKELY(communicator == nullptr)) {
     if (g_state != nullptr && is_operation(version, type) && !is_off(*g_state))

@@ -9,6 +9,7 @@
 /// |                    | (old NCCL, replayed graphs); its end commits at level api             |
 /// | KernelCh           | GPU times; the last channel commits at level gpu                      |
 /// | ProxyOp, ProxyStep | records of their own (proxy.h)                                        |
+/// | Group              | has a handle before version 5, for the sake of what is in it          |
 /// | GroupApi, state 24 | region ncclGroupEnd, from the state to the end                        |
 ///
 /// Thread: any.   Signal: no.   Cost: at most 60 ns, no lock, no allocation, no syscall (the first

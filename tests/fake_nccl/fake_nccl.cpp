@@ -391,7 +391,9 @@ void Communicator::work(const std::vector<Call>& calls, const std::vector<void*>
   if (!wants_children()) return;
   void* group = plugin_->start(context_, Event(plugin_->version(), kGroup, nullptr, 0));
   std::vector<Task> tasks;
-  for (size_t i = 0; i < calls.size() && !odd.work_never_starts; ++i) {
+  // Before 2.28 nothing is told of what is in a group that the plugin has declined.
+  const bool is_told = plugin_->version() >= 5 || group != nullptr;
+  for (size_t i = 0; i < calls.size() && is_told && !odd.work_never_starts; ++i) {
     const Call& call = calls[i];
     Event event = call.is_p2p() ? p2p(call, parents[i]) : coll(call, parents[i]);
     tasks.push_back({call, plugin_->start(context_, event)});
