@@ -80,7 +80,9 @@ Facts of_p2p_api(WordCache& words, const Descriptor* descriptor) {
 Facts of_coll(int version, WordCache& words, const Descriptor* descriptor) {
   if (version >= 4) {
     const CollEvent& event = as<CollEvent>(descriptor);
-    return of_named_coll(words, event, event.sequence);
+    Facts facts = of_named_coll(words, event, event.sequence);
+    facts.is_symmetric = version >= 7 && as<CollEventV7>(descriptor).is_symmetric != 0;
+    return facts;
   }
   if (version == 1) return of_first_coll(as<CollEventV1>(descriptor));
   const uint64_t sequence = as<OldColl>(descriptor).sequence;

@@ -15,6 +15,7 @@ struct Facts {
   NcclProtocol protocol = NcclProtocol::kUnknown;
   uint8_t channels = 0;
   bool is_p2p = false;
+  bool is_symmetric = false;  ///< told from version 7 on
   uint32_t flags = 0;
   int32_t peer = kNoPeer;
   uint64_t sequence = 0;

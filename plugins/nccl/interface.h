@@ -108,6 +108,16 @@ static_assert(offsetof(CollEvent, sequence) == 24 && offsetof(CollEvent, functio
               offsetof(CollEvent, type) == 72 && offsetof(CollEvent, channel_count) == 80 &&
               offsetof(CollEvent, algorithm) == 88 && offsetof(CollEvent, protocol) == 96);
 
+/// What version 7 has behind it. What a graph launches of symmetric kernels has no channels.
+struct CollEventV7 {
+  CollEvent coll;
+  void* group;
+  const char* variant;
+  uint8_t is_symmetric;
+};
+static_assert(offsetof(CollEventV7, group) == 104 && offsetof(CollEventV7, variant) == 112 &&
+              offsetof(CollEventV7, is_symmetric) == 120);
+
 /// What versions 1 to 3 begin a collective with.
 struct OldColl {
   Descriptor head;

@@ -172,7 +172,8 @@ void* start_work(Communicator& communicator, const void* parent, Facts facts) {
     handle.channel = 0;
     return handle.pointer();
   }
-  const uint64_t bits = kHasWork | (waits ? kWaitsForGpu : 0);
+  // What a graph launches of symmetric kernels has the number of its channels, and none is told.
+  const uint64_t bits = kHasWork | (waits && !facts.is_symmetric ? kWaitsForGpu : 0);
   if (communicator.version >= 5) {
     facts.flags |= kNcclReplayed;
   } else {

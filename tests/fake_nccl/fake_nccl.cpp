@@ -210,6 +210,7 @@ Event Communicator::coll(const Call& call, void* parent) {
     event.put(at.algorithm, uint8_t{1}).put(at.protocol, uint8_t{2});
     return event;
   }
+  if (version == 7) event.put(120, call.is_symmetric);
   event.put(at.function, keep(call.function));
   event.put(at.type, keep(in_bytes ? "ncclInt8" : call.type));
   event.put(at.algorithm, keep("RING")).put(at.protocol, keep("SIMPLE"));
@@ -474,12 +475,13 @@ Graph Communicator::capture(const Call& call) {
   return {call, stale, mask_};
 }
 
-/// All by one thread of the driver's.
+/// All by one thread of the driver's. Symmetric kernels tell no times to a graph.
 void Communicator::replay(const Graph& graph) {
   static Worker driver;
   mask_ = graph.mask;
   is_replaying_ = true;
-  driver.give([&] { work({graph.call}, {graph.stale}, {}); });
+  const int missing = graph.call.is_symmetric ? graph.call.channels : 0;
+  driver.give([&] { work({graph.call}, {graph.stale}, {.missing_channels = missing}); });
   driver.wait();
   is_replaying_ = false;
 }

@@ -109,6 +109,7 @@ struct Call {
   int root = 0;  ///< or peer
   int channels = 2;
   uint64_t gpu_ns = 0;  ///< 0: as of Oddities
+  bool is_symmetric = false;
   bool is_p2p() const { return function == "Send" || function == "Recv"; }
 };
 

@@ -373,6 +373,8 @@ constexpr Case kCases[] = {
     {"copy_engines", [](Run& run) { copy_engines(&run.plugin, run.count); }},
     {"reloaded", [](Run& run) { reloaded(&run.plugin, run.count); }},
     {"graph_send", [](Run& run) { graph(&run.plugin, &run.proxy, run.count, kSend); }},
+    {"graph_symmetric",
+     [](Run& run) { graph(&run.plugin, &run.proxy, run.count, {.is_symmetric = true}); }},
     {"late_proxy", [](Run& run) { late_proxies(&run.plugin, &run.proxy, run.count, false); }},
     {"late_proxies", [](Run& run) { late_proxies(&run.plugin, &run.proxy, run.count, true); }},
     {"bench", [](Run& run) { bench(&run.plugin, run.count); }},

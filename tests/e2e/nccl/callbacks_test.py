@@ -403,23 +403,6 @@ class Oddities(PluginTestCase):
             self.assertEqual([o.call for o in told], list(range(count)))
             self.assertEqual({o.flags for o in told}, {NO_WORK})
 
-    def test_graphs_are_told_when_captured_and_each_time_they_run(self):
-        told = sorted(self.operations_of("graph", 7, 3), key=lambda o: o.call)
-        flags = [CAPTURED | NO_WORK | UNCOUNTED] + [REPLAYED | UNCOUNTED] * 3 + [0]
-        self.assertEqual([o.flags for o in told], flags)
-        self.assertEqual([o.sequence for o in told[1:]], [0, 0, 0, 0])
-        told = self.operations_of("graph", 7, 3, AON_NCCL_LEVEL="gpu")
-        told.sort(key=lambda o: o.call)
-        flags = [CAPTURED | NO_WORK] + [REPLAYED | TIMED] * 3 + [TIMED]
-        self.assertEqual([o.flags for o in told], flags)
-        self.assertEqual([o.sequence for o in told[1:]], [0, 1, 2, 3])
-
-    def test_transfers_that_a_graph_launches_are_counted_where_both_ends_are_told(self):
-        for level, numbers in (("api", [0, 0, 0, 0]), ("gpu", [0, 1, 2, 3])):
-            told = self.operations_of("graph_send", 7, 3, AON_NCCL_LEVEL=level)
-            told.sort(key=lambda o: o.call)
-            self.assertEqual([o.sequence for o in told if not o.flags & CAPTURED], numbers)
-
     def test_junk_is_declined(self):
         for version in range(1, 8):
             with self.subTest(version=version):
