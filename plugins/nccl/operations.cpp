@@ -156,8 +156,6 @@ bool may_be_uncounted(const Communicator& communicator, const Facts& facts) {
 }
 
 void* start_work(Communicator& communicator, const void* parent, Facts facts) {
-  Writer* w = attached_writer();
-  if (w == nullptr) return nullptr;
   Handle handle = Handle::of(parent);
   if ((facts.flags & kNcclCopyEngines) != 0) {
     if (is_call(handle) && is_over(handle)) return nullptr;  // a graph has captured it
@@ -166,6 +164,11 @@ void* start_work(Communicator& communicator, const void* parent, Facts facts) {
   if (is_call(handle) && handle.channel == kCallUncounted) facts.flags |= kNcclUncounted;
   if (facts.is_p2p) facts.sequence = transfer_number(communicator, facts);
   if (may_be_uncounted(communicator, facts)) note_uncounted(*g_state);
+  Writer* w = attached_writer();
+  if (w == nullptr) {  // the other members count it all the same
+    if (!is_call(handle) || is_over(handle)) communicator.call_count.fetch_add(1, kRelaxed);
+    return nullptr;
+  }
   const bool waits = has_channels(communicator, handle, facts);
   if (is_call(handle) && join_call(communicator, handle, facts, waits)) {
     handle.role = Role::kWork;

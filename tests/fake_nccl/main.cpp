@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <latch>
 #include <memory>
 #include <thread>
 
@@ -264,6 +265,29 @@ void unmasked(Run& run) {
   world.finalize();
 }
 
+/// The second of three transfers is sent while COUNT threads have the slots that there are.
+void slotless(Run& run) {
+  auto* attach = reinterpret_cast<aon::Writer* (*)()>(dlsym(RTLD_DEFAULT, "aon_attach"));
+  Communicator world = run.world();
+  world.launch(kSend);
+  std::latch attached(run.count);
+  std::latch done(1);
+  std::vector<std::thread> others;
+  for (int i = 0; i < run.count; ++i) {
+    others.emplace_back([&] {
+      attach();
+      attached.count_down();
+      done.wait();
+    });
+  }
+  attached.wait();
+  std::thread([&] { world.launch(kSend); }).join();
+  done.count_down();
+  for (std::thread& other : others) other.join();
+  world.launch(kSend);
+  world.finalize();
+}
+
 /// Nothing is recorded for a while.
 void paused(Run& run) {
   using SetPaused = void (*)(bool);
@@ -357,6 +381,7 @@ constexpr Case kCases[] = {
     {"self_transfers", self_transfers},
     {"fork", forked},
     {"toggled", toggled},
+    {"slotless", slotless},
     {"paused", paused},
     {"train", [](Run& run) { train(&run.plugin, &run.proxy, run.count); }},
     {"killed", killed},

@@ -101,6 +101,10 @@ class Operations(PluginTestCase):
         sends = self.operations_of("every", 7)[5:]
         self.assertEqual([(o.name, o.sequence) for o in sends], [("ncclSend", 0), ("ncclRecv", 0)])
 
+    def test_so_are_those_of_threads_that_are_not_recorded(self):
+        told = self.operations_of("slotless", 7, 1100)
+        self.assertEqual([(o.call, o.sequence) for o in told], [(0, 0), (2, 2)])
+
     def test_a_group_may_hold_thousands(self):
         for level, flags in (("api", 0), ("gpu", TIMED)):
             told = self.operations_of("exchange", 7, 1500, AON_NCCL_LEVEL=level)
