@@ -17,8 +17,10 @@ constexpr auto kRelaxed = std::memory_order_relaxed;
 /// plugin, RAS from NCCL 2.31 on), and whether our level has them as well.
 uint32_t asked_for(const Communicator& communicator) {
   const State& state = *g_state;
-  const int mask = __atomic_load_n(state.mask.load(kRelaxed), __ATOMIC_RELAXED);
-  if ((static_cast<uint64_t>(mask) & kKernelChannel) == 0) return 0;
+  const int* mask = communicator.mask.load(kRelaxed);
+  if (mask == nullptr) return 0;
+  const auto events = static_cast<uint64_t>(__atomic_load_n(mask, __ATOMIC_RELAXED));
+  if ((events & kKernelChannel) == 0) return 0;
   const bool is_ours = communicator.waits_for_gpu && state.level.load(kRelaxed) >= Level::kGpu;
   return is_ours ? kGroupCounts | kGroupAsksGpu : kGroupCounts;
 }

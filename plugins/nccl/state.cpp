@@ -7,15 +7,12 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
-
-#include <algorithm>
 
 #include "nccl/chain.h"
 #include "nccl/gpu_clock.h"
@@ -110,15 +107,16 @@ void wait_for_rate(const State& state) {
 
 /// A place that no communicator has, or null.
 Communicator* free_place(State& state) {
-  for (uint32_t i = 0; i < state.place_count; ++i) {
+  const uint32_t count = state.place_count.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < count; ++i) {
     Communicator& place = state.communicators[i];
     if (place.generation.load(std::memory_order_relaxed) % 2 == 0) return &place;
   }
-  if (state.place_count == kMaxCommunicators) return nullptr;
-  Communicator& place = state.communicators[state.place_count];
+  if (count == kMaxCommunicators) return nullptr;
+  Communicator& place = state.communicators[count];
   place.operations = static_cast<Operation*>(map_wiped(kMaxOperations * sizeof(Operation)));
   if (place.operations == nullptr) return nullptr;
-  ++state.place_count;
+  state.place_count.store(count + 1, std::memory_order_relaxed);
   return &place;
 }
 
@@ -264,8 +262,7 @@ void define_proxy_sites_late(State& state) {
 }
 
 /// Makes the level a matter of the agent's, at the process's first communicator.
-void begin_level(State& state, Level level, int version, int* mask) {
-  state.mask.store(mask, std::memory_order_relaxed);
+void begin_level(State& state, Level level, int version) {
   if (state.level.load(std::memory_order_relaxed) == Level::kOff) {
     state.version = version;
     state.limits = limits_of(level, version, shared_bytes());
@@ -287,29 +284,6 @@ void tell_level(const LevelChoice& choice, const CommunicatorFacts& facts) {
          "this NCCL does not say who is in a communicator: no bus bandwidth, ranks are not joined",
          "NCCL 2.27 or later");
 }
-
-/// Clauses, each behind "; ". What has no room is cut off.
-class Clauses {
- public:
-  [[gnu::format(printf, 2, 3)]] void add(const char* format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    if (!is_empty()) append("; ", arguments);  // which takes none of them
-    append(format, arguments);
-    va_end(arguments);
-  }
-  const char* text() const { return text_; }
-  bool is_empty() const { return length_ == 0; }
-
- private:
-  [[gnu::format(printf, 2, 0)]] void append(const char* format, va_list arguments) {
-    const int bytes = vsnprintf(text_ + length_, sizeof text_ - length_, format, arguments);
-    length_ = std::min(length_ + static_cast<size_t>(std::max(bytes, 0)), sizeof text_ - 1);
-  }
-
-  char text_[kMaxReasonBytes + 1] = "";
-  size_t length_ = 0;
-};
 
 /// What is not recorded.
 void tell_losses(const State& state) {
@@ -388,7 +362,7 @@ void* add(const CommunicatorFacts& facts, int* mask) AON_REQUIRES(g_mutex) {
     tell_losses(*state);
     return nullptr;
   }
-  begin_level(*state, choice.level, facts.version, mask);
+  begin_level(*state, choice.level, facts.version);
   fill(*state, *communicator, facts, state->limits.highest >= Level::kGpu);
   tell_level(choice, facts);
   define_communicator(*state, *communicator, facts);
@@ -396,8 +370,11 @@ void* add(const CommunicatorFacts& facts, int* mask) AON_REQUIRES(g_mutex) {
   communicator->generation.store(generation,
                                  std::memory_order_release);  // pairs with nccl:communicator
   state->live_count.fetch_add(1, std::memory_order_relaxed);
+  communicator->mask.store(mask, std::memory_order_release);  // pairs with nccl:mask
   // It is one of all communicators, in which others have bits, too.
-  __atomic_fetch_or(mask, own_mask(), __ATOMIC_RELAXED);
+  const bool is_first = facts.version == state->version;  // see switch_level()
+  const int events = is_first ? own_mask() : mask_of(choice.level, facts.version);
+  __atomic_fetch_or(mask, events, __ATOMIC_RELAXED);
   const uint32_t place = static_cast<uint32_t>(communicator - state->communicators);
   return Handle{state->process.load(std::memory_order_relaxed),
                 Role::kCommunicator,
@@ -408,18 +385,25 @@ void* add(const CommunicatorFacts& facts, int* mask) AON_REQUIRES(g_mutex) {
       .pointer();
 }
 
-/// Changes NCCL's mask from what one level asks for to what another one does.
+/// Changes NCCL's mask from what one level asks for to what another one does. Where a program has
+/// several NCCLs, those of another version than the first one keep what they have: they may not
+/// survive what that one does.
 void switch_level(State& state, Level level) {
   Level old = state.level.load(std::memory_order_relaxed);
   if (!state.level.compare_exchange_strong(old, level, std::memory_order_relaxed)) return;
-  int* mask = state.mask.load(std::memory_order_relaxed);
-  if (mask == nullptr) return;
   const int kept = heeded_chained_mask();
   const int was = mask_of(old, state.version);
   const int is = mask_of(level, state.version);
-  // Bits that somebody else has set or cleared meanwhile stay as they are.
-  __atomic_fetch_and(mask, ~(was & ~is & ~kept), __ATOMIC_RELAXED);
-  __atomic_fetch_or(mask, (is & ~was) | heeded_chained_mask(), __ATOMIC_RELAXED);
+  const int* last = nullptr;
+  for (uint32_t i = 0; i < state.place_count.load(std::memory_order_relaxed); ++i) {
+    const Communicator& one = state.communicators[i];
+    int* mask = one.mask.load(std::memory_order_acquire);  // pairs with nccl:mask
+    if (mask == nullptr || mask == last || one.version != state.version) continue;
+    last = mask;
+    // Bits that somebody else has set or cleared meanwhile stay as they are.
+    __atomic_fetch_and(mask, ~(was & ~is & ~kept), __ATOMIC_RELAXED);
+    __atomic_fetch_or(mask, (is & ~was) | heeded_chained_mask(), __ATOMIC_RELAXED);
+  }
 }
 
 }  // namespace
@@ -473,6 +457,7 @@ void remove_communicator(void* context) {
   Communicator* communicator = communicator_of(context);
   if (communicator != nullptr) {
     communicator->generation.fetch_add(1, std::memory_order_relaxed);
+    communicator->mask.store(nullptr, std::memory_order_relaxed);  // its NCCL may be closed
     g_state->live_count.fetch_sub(1, std::memory_order_relaxed);
     commit_all(static_cast<uint32_t>(communicator - g_state->communicators));
     tell_refused(*g_state, communicator->id);
@@ -488,7 +473,7 @@ void remove_communicator(void* context) {
 [[gnu::destructor]] static void finish_at_exit() {
   State* state = g_state;
   if (state == nullptr || state->process.load(std::memory_order_relaxed) == 0) return;
-  for (uint32_t i = 0; i < state->place_count; ++i) commit_all(i);
+  for (uint32_t i = 0; i < state->place_count.load(std::memory_order_relaxed); ++i) commit_all(i);
   tell_refused(*state, 0);
   tell_losses(*state);
 }

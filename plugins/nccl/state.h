@@ -84,6 +84,7 @@ struct Communicator {
   int32_t rank;
   int version;
   bool waits_for_gpu;            ///< where the level has channels
+  std::atomic<int*> mask;        ///< its NCCL's; null when it is gone
   Operation* operations;         ///< kMaxOperations; stays when the communicator goes
   std::atomic<uint32_t>* sends;  ///< by peer; null: unknown size
   std::atomic<uint32_t>* receives;
@@ -168,16 +169,15 @@ struct State {
   std::atomic<uint32_t> heeded_mode;  ///< the word that it is of
   std::atomic<bool> has_uncounted;    ///< the host's and the GPU's numbers of works differ
   std::atomic<bool> has_proxy_sites;  ///< regions of records at gpu and above are defined
-  std::atomic<int*> mask;             ///< NCCL's
   NcclLimits limits;                  ///< from the first communicator on
-  int version;
+  int version;                        ///< that these are of
   int32_t pid;
   uint64_t base_ticks;  ///< a pair of clocks, from the first init on
   uint64_t base_raw_ns;
-  uint32_t communicator_count;       ///< so far
-  uint32_t place_count;              ///< of `communicators`
-  std::atomic<uint32_t> live_count;  ///< communicators that are there now
-  uint64_t refused;                  ///< communicators without a place
+  uint32_t communicator_count;        ///< so far
+  std::atomic<uint32_t> place_count;  ///< of `communicators`
+  std::atomic<uint32_t> live_count;   ///< communicators that are there now
+  uint64_t refused;                   ///< communicators without a place
   uint32_t seen_count;
   Seen seen[kMaxSeen];
   ThreadState threads[kMaxThreadSlots];
@@ -230,7 +230,7 @@ inline void note_uncounted(State& state) {
   if (AON_UNLIKELY(!state.has_uncounted.load(std::memory_order_relaxed))) begin_uncounted(state);
 }
 
-/// What the level asks for: bits of NCCL's mask.
+/// What the level asks the first NCCL for: bits of its mask.
 int own_mask();
 
 /// Commits what is in flight and gives the place free. Handles of others do nothing.

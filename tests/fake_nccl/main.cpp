@@ -253,6 +253,22 @@ void graph_relevelled(Run& run) {
   world.finalize();
 }
 
+/// Three libraries of NCCL, the last one of another version. The budget lowers the level to api.
+void libraries(Run& run) {
+  Plugin second(run.plugin.version());
+  Plugin newest(7);
+  Communicator world = run.world();
+  Communicator other(&second, &run.proxy, kId + 1, 2, 0, "other");
+  Communicator last(&newest, &run.proxy, kId + 2, 2, 0, "last");
+  level_word() = uint32_t{aon::kModeCount};
+  for (Communicator* one : {&world, &other, &last}) {
+    one->launch(Call{});
+    run.proxy.wait();
+  }
+  std::printf("%x %x %x\n", run.plugin.mask(), second.mask(), newest.mask());
+  for (Communicator* one : {&world, &other, &last}) one->finalize();
+}
+
 /// Channels are taken from the mask and put back, as NCCL's RAS can, behind the plugin's back.
 void unmasked(Run& run) {
   Communicator world = run.world();
@@ -395,6 +411,7 @@ constexpr Case kCases[] = {
     {"relevelled", relevelled},
     {"graph_relevelled", graph_relevelled},
     {"unmasked", unmasked},
+    {"libraries", libraries},
     {"copy_engines", [](Run& run) { copy_engines(&run.plugin, run.count); }},
     {"reloaded", [](Run& run) { reloaded(&run.plugin, run.count); }},
     {"graph_send", [](Run& run) { graph(&run.plugin, &run.proxy, run.count, kSend); }},

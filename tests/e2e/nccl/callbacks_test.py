@@ -304,6 +304,11 @@ class GivenUp(PluginTestCase):
         # others would be in any case, if they were waited for.
         self.assertLessEqual({call for _, call in in_flight(ring)}, {0, 1, 8, 9})
 
+    def test_each_library_of_a_program_has_a_mask_of_its_own(self):
+        done, (ring,) = self.rings_of("libraries", 5, AON_NCCL_LEVEL="gpu")
+        self.assertEqual(done.stdout, "f06 f06 1f46\n")
+        self.assertEqual([o.flags for o in operations(ring)], [0] * 3)
+
     def test_a_graph_keeps_the_level_at_which_it_was_captured(self):
         ring = self.ring_of("graph_relevelled", 5, 3, AON_NCCL_LEVEL="gpu")
         flags = [o.flags for o in sorted(operations(ring), key=lambda o: o.call)]
