@@ -66,7 +66,8 @@ struct Tables {
 std::atomic<const ChainedPlugin*> g_plugin;
 Tables* g_tables;
 bool g_was_tried AON_GUARDED_BY(g_mutex);
-int g_their_mask;  ///< theirs writes it whenever it likes
+int g_version AON_GUARDED_BY(g_mutex);  ///< of the interface, that it was loaded for
+int g_their_mask;                       ///< theirs writes it whenever it likes
 std::atomic<int> g_heeded_mask;
 std::atomic<int*> g_mask;  ///< NCCL's
 
@@ -242,12 +243,17 @@ const ChainedPlugin* chained_plugin(int version) {
   // Later it would find contexts that are not pairs.
   if (!std::exchange(g_was_tried, true) && name != nullptr && name[0] != '\0') {
     g_plugin.store(load(name, version), std::memory_order_release);  // pairs with nccl:chain
+    g_version = version;
   }
   const ChainedPlugin* plugin = g_plugin.load(std::memory_order_relaxed);
   if (plugin != nullptr && g_tables->process.load(std::memory_order_relaxed) == 0)
     g_tables->process.store(make_tag(raw_ns()), std::memory_order_relaxed);
+  const bool is_of_another = plugin != nullptr && g_version != version;
   g_mutex.unlock();
-  return plugin;
+  if (!is_of_another) return plugin;
+  tell("AON_NCCL_CHAIN: it is not told of another NCCL in the program, which is of another version",
+       "one NCCL in a program");
+  return nullptr;
 }
 
 void tell_failed_chain(int code) {
@@ -267,6 +273,7 @@ uint64_t lost_pair_ends() {
 void heed_chained_mask(int* mask) {
   g_mask.store(mask, std::memory_order_relaxed);
   heed_mask();
+  __atomic_fetch_or(mask, heeded_chained_mask(), __ATOMIC_RELAXED);  // it may be another library's
 }
 
 void* keep_contexts(void* ours, void* theirs, bool is_told) {

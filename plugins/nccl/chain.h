@@ -7,7 +7,8 @@
 ///
 /// It is called where ours records nothing, too: at level off, without an agent, beyond our limits.
 ///
-/// Theirs has to have the version of the interface that NCCL chose; it gets the events that its own
+/// Theirs has to have the version of the interface that NCCL chose; of another NCCL in the program,
+/// with another version, it is told nothing. It gets the events that its own
 /// activation mask asks for, with the ancestors that NCCL would tell it for those. As NCCL has one
 /// mask for all communicators, so there is one for theirs: every init gets its address, it may be
 /// written at the first init alone or at any later time, which is seen at theirs' next event.
@@ -38,7 +39,8 @@ struct ChainedPlugin {
   int (*finalize)(void* context);
 };
 
-/// The other plugin, or null. The first call loads it, and tells the ledger where it cannot.
+/// The other plugin, or null. The first call loads it, and tells the ledger where it cannot. Null
+/// although has_chain(): it cannot be told of an NCCL with this version.
 /// Thread: init.
 const ChainedPlugin* chained_plugin(int version);
 

@@ -20,7 +20,7 @@ int init(const CommunicatorFacts& facts, void** context, int* mask, InitTheirs i
   aon_follow_crashes();
   const ChainedPlugin* theirs = chained_plugin(facts.version);
   if (theirs == nullptr) {
-    *context = ours;
+    *context = has_chain() ? keep_contexts(ours, nullptr, false) : ours;
     return kSuccess;
   }
   void* their_context = nullptr;

@@ -35,6 +35,13 @@ class Chain(PluginTestCase):
         self.assertEqual([line for line in lines if "finalize" in line], ["finalize 12"] * 2)
         self.assertEqual(len(operations(ring)), 4)
 
+    def test_another_nccl_in_the_program_with_another_version_is_not_told_to_it(self):
+        lines, ring = self.chained("libraries", 5, AON_NCCL_LEVEL="gpu")
+        self.assertEqual([line.split()[1] for line in lines if "init" in line], ["world", "other"])
+        self.assertEqual(len([line for line in lines if "finalize" in line]), 2)
+        self.assertEqual(len(operations(ring)), 3)
+        self.assertIn("not told of another NCCL", ring.providers[-1][2])
+
     def test_one_written_later_holds_from_the_next_group_on(self):
         lines, _ = self.chained(count=3, RECORDER_ONCE=1, RECORDER_LATER="66")
         self.assertEqual((lines.count("start 2 in 512"), lines.count("start 64 in 2")), (3, 2 * 2))
