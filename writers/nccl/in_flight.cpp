@@ -77,16 +77,18 @@ void InFlight::add(const NcclOperation& operation, uint32_t slot) {
     return;
   Communicator& communicator = communicators_[operation.communicator];
   const uint32_t call = operation.call;
-  if (call >= kMaxCalls || call < communicator.forgotten) return;
+  if (call >= kMaxCalls) return;
+  const bool is_forgotten = call < communicator.forgotten;
   if ((operation.flags & kNcclInFlight) == 0) {
     if (communicator.enqueued.erase(call) == 0) {
       end_forgotten(operation, &communicator);
     } else {
       --kept_count_;
     }
-    add_ended(call, &communicator);
+    if (!is_forgotten) add_ended(call, &communicator);
     return;
   }
+  if (is_forgotten) return;
   const auto word = communicator.ended.find(call / kWordCalls);
   if (word != communicator.ended.end() && (word->second >> call % kWordCalls & 1) != 0) return;
   // When it was given up is told by another thread, whose records may come first.

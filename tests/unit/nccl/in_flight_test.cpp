@@ -124,6 +124,15 @@ TEST(NcclInFlight, forget_the_first_calls_of_too_many) {
   EXPECT_THAT(taken(in_flight), ElementsAre(std::pair(1u, 0u)));
 }
 
+/// The room is another communicator's: what its own last word forgets are calls that end later.
+TEST(NcclInFlight, that_are_still_kept_end_however_much_is_forgotten) {
+  InFlight in_flight;
+  for (const uint32_t call : {0u, 1u, 2u}) in_flight.add(told(call, true, 2));
+  for (uint32_t word = 0; word < InFlight::kMaxWords; ++word) in_flight.add(told(64 * word, false));
+  for (const uint32_t call : {0u, 1u}) in_flight.add(told(call, false, 2));
+  EXPECT_THAT(taken(in_flight), ElementsAre(std::pair(2u, 2u)));
+}
+
 TEST(NcclInFlight, of_many_communicators_are_no_more_than_there_is_room_for) {
   InFlight in_flight;
   constexpr uint32_t kCount = InFlight::kMaxKeptInAll / 50;
