@@ -148,7 +148,11 @@ void NcclHangFinder::add(const Event& event) {
 
 void NcclHangFinder::note_reached(const NcclOperation& operation, Reached* reached) const {
   const uint8_t is_copied = (operation.flags & kNcclCopyEngines) != 0 ? 1 : 0;
-  if (reached->count != 0 && reached->is_copied != is_copied) reached->is_mixed = 1;
+  if (reached->count != 0 && reached->is_copied != is_copied) {
+    reached->doubts |= kSomeCopied;
+  } else if (operation.sequence + 1 == reached->count && operation.call != reached->call) {
+    reached->doubts |= kRepeats;
+  }
   reached->is_copied = is_copied;
   if (operation.sequence < reached->count) return;
   reached->count = operation.sequence + 1;
@@ -284,10 +288,10 @@ void NcclHangFinder::add(const Progress& loaded, Progress* progress) {
   for (const auto& [kind, reached] : loaded.enqueued) {
     Reached* known = reached_of(kind, progress);
     if (known == nullptr) continue;
-    const uint8_t is_mixed = known->is_mixed | reached.is_mixed;
+    const uint8_t doubts = known->doubts | reached.doubts;
     const uint64_t in_flight_from = std::min(known->in_flight_from, reached.in_flight_from);
     if (reached.count > known->count) *known = reached;
-    known->is_mixed = is_mixed;
+    known->doubts = doubts;
     known->in_flight_from = in_flight_from;
   }
   for (const auto& [call, latest] : loaded.latest) keep(call, latest, progress);
@@ -321,7 +325,10 @@ void NcclHangFinder::note_unlike() {
     const bool has_first = progress.first_call == 0 || progress.first_call == UINT32_MAX;
     const bool is_whole = has_first && !progress.gap && progress.group < hole_end_ns_.size() &&
                           hole_end_ns_[progress.group] == 0;
-    if (!is_whole && mixed.count(member.first) != 0) unlike.insert(member.first);
+    const bool has_repeats =
+        std::any_of(progress.enqueued.begin(), progress.enqueued.end(),
+                    [](const auto& entry) { return (entry.second.doubts & kRepeats) != 0; });
+    if (has_repeats || (!is_whole && mixed.count(member.first) != 0)) unlike.insert(member.first);
   }
   for (auto& [member, progress] : progress_) progress.is_unlike = unlike.count(member.first) != 0;
 }

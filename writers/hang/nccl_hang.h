@@ -49,6 +49,8 @@
 /// What a graph launches again is counted by NCCL only where its calls were captured at level gpu
 /// or above, and told to all members only then: of others nothing is looked at. Where members have
 /// captured at different levels (the budget's are each node's own) none is compared with another.
+/// NCCL 2.27 does not say which operations those are: what it does not count has the number of the
+/// next one. Where two calls of a function have one number, none is compared, either.
 ///
 /// What a spool says is not trusted: a member that two processes claim to be, or whose transfers
 /// are beyond kMaxTransferKinds, is unknown.
@@ -182,6 +184,8 @@ class NcclHangFinder {
   NcclHangReport finish(std::span<const uint64_t> last_ns, std::set<uint32_t> told = {});
 
  private:
+  static constexpr uint8_t kSomeCopied = 1;      ///< and some are not
+  static constexpr uint8_t kRepeats = 2;         ///< different calls have one number
   using Member = std::pair<uint32_t, uint32_t>;  ///< communicator, rank
   using Kind = std::pair<uint32_t, int32_t>;     ///< region, peer (kNoPeer: a collective)
   struct Reached {
@@ -193,7 +197,7 @@ class NcclHangFinder {
     uint32_t slot = kMainThreadSlot;       ///< of the thread that told that one
     // No bool: a share of another node may have any byte there.
     uint8_t is_copied = 0;  ///< by copy engines, whose operations are counted apart
-    uint8_t is_mixed = 0;   ///< some are, and some are not
+    uint8_t doubts = 0;     ///< of kSomeCopied, kRepeats
   };
   struct Latest {
     NcclShape shape;

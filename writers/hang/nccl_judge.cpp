@@ -27,7 +27,7 @@ bool NcclHangFinder::is_certain(const Progress& progress, const Kind& kind) cons
     const bool has_first = progress.first_call == 0 || progress.first_call == UINT32_MAX;
     return hole_end_ns == 0 && !progress.gap && has_first && !may_be_forgotten;
   }
-  return reached->second.is_mixed == 0 && reached->second.start_ns > hole_end_ns &&
+  return reached->second.doubts == 0 && reached->second.start_ns > hole_end_ns &&
          (!progress.gap || *progress.gap < reached->second.call);
 }
 

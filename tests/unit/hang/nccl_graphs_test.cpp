@@ -63,6 +63,19 @@ TEST_F(NcclGraphs, who_has_not_come_to_what_was_called_behind_them_is_told) {
   EXPECT_THAT(finder_.report().nccl[0].absent, testing::ElementsAre(member(1)));
 }
 
+/// NCCL 2.27 does not say that it is a graph's.
+TEST_F(NcclGraphs, whose_launches_have_the_number_of_the_next_call_accuse_nobody) {
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    for (uint32_t i = 0; i < 5; ++i)
+      enqueued(rank, {.sequence = i, .call = i, .time_ns = kEnd - (20 - i) * kSecond});
+  }
+  for (uint32_t i = 0; i < 2; ++i) enqueued(0, {.sequence = 5, .call = 5 + i, .bytes = 4096});
+  all_are_quiet();
+  EXPECT_THAT(run(), IsEmpty());
+  EXPECT_THAT(finder_.report().nccl_disagreements, IsEmpty());
+  expect_same_of_shares();
+}
+
 TEST_F(NcclGraphs, transfers_that_they_launch_again_are_not_counted) {
   for (uint32_t rank = 0; rank < 2; ++rank) {
     const uint32_t region = rank == 0 ? kSend : kReceive;
