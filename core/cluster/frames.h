@@ -105,7 +105,7 @@ struct Offer {
   uint32_t rank_count;
   uint64_t start_time_ticks;  ///< of the agent
   uint32_t world_size;        ///< of the launch; 0 unknown
-  uint32_t reserved;
+  uint32_t spool;             ///< tells the sender's folder from others; 0 unknown
 };
 enum class PartMode : uint32_t {
   kWhole = 1,   ///< from offset 0 on; takes the place of an older file when it is complete

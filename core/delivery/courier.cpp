@@ -78,6 +78,19 @@ int64_t changed_ns(const struct stat& status) {
   return status.st_mtim.tv_sec * 1'000'000'000LL + status.st_mtim.tv_nsec;
 }
 
+/// Another one where a folder of the same name was removed and made anew; 0: not known.
+uint32_t number_of_spool(const std::string& folder) {
+  struct statx about {};
+  if (statx(AT_FDCWD, folder.c_str(), 0, STATX_INO | STATX_BTIME, &about) != 0) return 0;
+  const uint64_t device = uint64_t{about.stx_dev_major} << 32 | about.stx_dev_minor;
+  uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
+  for (const uint64_t part :
+       {device, uint64_t{about.stx_ino}, static_cast<uint64_t>(about.stx_btime.tv_sec),
+        uint64_t{about.stx_btime.tv_nsec}})
+    hash = (hash ^ part) * 0x100000001b3u;
+  return std::max(static_cast<uint32_t>(hash ^ hash >> 32), 1u);
+}
+
 template <size_t N>
 void put_text(const std::string& text, char (&field)[N]) {
   text.copy(field, N - 1);
@@ -112,6 +125,7 @@ Status Courier::connect(const cluster::AgentAddress& address) {
     offer.start_time_ticks = sender_.start_time_ticks;
     offer.rank_count = sender_.rank_count;
     offer.world_size = sender_.world_size;
+    offer.spool = number_of_spool(sender_.folder);
     return send_all(&offer, sizeof(offer));
   }
   return status;

@@ -14,9 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "core/base/file.h"
@@ -44,7 +42,6 @@ constexpr int kMostAccepted = 128;  ///< in a turn
 constexpr int kNoDescriptorMs = 100;
 constexpr int kReadsPerTurn = 8;       ///< of one guest, before the others have theirs
 constexpr uint64_t kSparedShare = 10;  ///< a tenth of the file system stays free
-constexpr int kMaxPlaces = 100;        ///< agents of one node, one after the other
 
 /// The text of a field that may fill its place to the end.
 template <size_t N>
@@ -55,14 +52,6 @@ std::string text_of(const char (&field)[N]) {
 std::string part_name(const std::string& name) { return "." + name + ".part"; }
 
 bool is_ring(const std::string& name) { return name.ends_with(".ring"); }
-
-/// Empties a folder of a courier that comes again.
-void remove_files(int folder, const std::string& path) {
-  std::error_code error;
-  for (std::filesystem::directory_iterator at(path, error), end; !error && at != end;
-       at.increment(error))
-    unlinkat(folder, at->path().filename().c_str(), 0);
-}
 
 }  // namespace
 
@@ -104,7 +93,9 @@ bool is_mark_of_guest(const std::string& job_folder, const std::string& node) {
 }
 
 Receiver::Receiver(ReceiverSettings settings)
-    : settings_(std::move(settings)), token_(cluster::random_token()) {}
+    : settings_(std::move(settings)),
+      token_(cluster::random_token()),
+      places_(settings_.job_folder + "/spool") {}
 
 Receiver::~Receiver() = default;
 
@@ -264,57 +255,35 @@ bool Receiver::handle(Guest& guest) {
   }
 }
 
-/// The folder of an agent: the one it has if its connection broke, emptied, else a new one. What
-/// another one brought, or recorded here, is left alone: NODE~2 stands beside NODE.
-Result<UniqueFd> Receiver::open_place(const Guest& guest, const std::string& agent) {
-  const std::string spool = settings_.job_folder + "/spool/";
-  if (mkdir(spool.c_str(), 0700) != 0 && errno != EEXIST)
-    return errno_error("cannot create", spool, errno);
-  if (const auto known = places_.find(agent); known != places_.end()) {
-    const std::string path = spool + known->second;
-    Result<UniqueFd> folder = open_file(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    if (folder) remove_files(folder->get(), path);
-    return folder;
-  }
-  for (int number = 1; number < kMaxPlaces; ++number) {
-    const std::string name = number == 1 ? guest.node : guest.node + "~" + std::to_string(number);
-    if (mkdir((spool + name).c_str(), 0700) == 0) {
-      places_[agent] = name;
-      return open_file(spool + name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    }
-    if (errno != EEXIST) return errno_error("cannot create", spool + name, errno);
-  }
-  return Error{Code::kUnavailable, "too many agents of node " + guest.node};
-}
-
 bool Receiver::take_offer(Guest& guest, const cluster::Offer& offer) {
-  const std::string agent =
-      guest.node + " " + std::to_string(offer.pid) + " " + std::to_string(offer.start_time_ticks);
+  const Bringer bringer{
+      guest.node + " " + std::to_string(offer.pid) + " " + std::to_string(offer.start_time_ticks),
+      guest.node, offer.spool};
   if (guest.node == settings_.node) return refuse(guest, "it has the name of this node");
   if (offer.world_size != settings_.world_size)
     return refuse(guest, "it is of a launch of " + std::to_string(offer.world_size) +
                              " ranks, this one has " + std::to_string(settings_.world_size));
   const std::string lease = cluster::agent_lease(settings_.job_folder, guest.node);
   const std::optional<LeaseOwner> held = read_lease(lease);
-  const bool is_known = places_.count(agent) != 0;
-  if (held && held->is_alive && !is_known)
+  const std::string holder = places_.holder(bringer);
+  if (held && held->is_alive && holder != bringer.agent)
     return refuse(guest, "another agent of node " + guest.node + " is there");
   // The connection that broke may have something left; it must not come over what comes now.
   std::erase_if(guests_, [&](const auto& one) {
-    return one.second.get() != &guest && one.second->agent == agent;
+    return one.second.get() != &guest && !holder.empty() && one.second->agent == holder;
   });
   Status status = cluster::make_agents_folder(settings_.job_folder);
-  Result<UniqueFd> folder = status ? open_place(guest, agent) : Result<UniqueFd>(status.error());
+  Result<UniqueFd> folder = status ? places_.open(bringer) : Result<UniqueFd>(status.error());
   if (folder)
     status =
         write_lease_of(lease, {guest.node, offer.pid, offer.start_time_ticks, kDelivered, true});
   if (!folder || !status) return refuse(guest, (folder ? status.error() : folder.error()).message);
   cluster::clear_done(settings_.job_folder, guest.node);
-  guest.agent = agent;
+  guest.agent = bringer.agent;
   guest.folder = std::move(*folder);
-  guest.mark = agent + " " + kDelivered;
+  guest.mark = bringer.agent + " " + kDelivered;
   guest.beaten_ms = now_ms();
-  ranks_[agent] = offer.rank_count;
+  ranks_[bringer.agent] = offer.rank_count;
   return true;
 }
 
@@ -457,12 +426,14 @@ bool Receiver::is_in_archive(const Guest& guest) const {
   });
 }
 
-bool Receiver::tell_assembled(Guest& guest) const {
+bool Receiver::tell_assembled(Guest& guest) {
   auto frame = cluster::make_frame<cluster::Assembled>();
   const std::string place = settings_.node + ":" + settings_.job_folder;
   place.copy(frame.place, sizeof(frame.place) - 1);
   guest.is_assembled = true;
-  return cluster::send_frame(guest.fd.get(), frame);
+  if (!cluster::send_frame(guest.fd.get(), frame)) return false;
+  places_.tell(guest.agent);
+  return true;
 }
 
 /// Says why, and waits a little for the courier to read it. Its lease runs out, so that the archive

@@ -25,6 +25,7 @@
 #include "core/base/unique_fd.h"
 #include "core/cluster/address.h"
 #include "core/cluster/frames.h"
+#include "core/delivery/places.h"
 
 namespace aon::delivery {
 
@@ -71,7 +72,6 @@ class Receiver {
   bool receive_payload(Guest& guest);
   bool handle(Guest& guest);
   bool take_offer(Guest& guest, const cluster::Offer& offer);
-  Result<UniqueFd> open_place(const Guest& guest, const std::string& agent);
   bool take_part(Guest& guest, const cluster::Part& part);
   bool open_part(Guest& guest, const cluster::Part& part, const std::string& name);
   bool end_part(Guest& guest);
@@ -81,7 +81,7 @@ class Receiver {
   void look_after_guests();
   bool look_after(Guest& guest, int64_t now_ms);
   bool is_in_archive(const Guest& guest) const;
-  bool tell_assembled(Guest& guest) const;
+  bool tell_assembled(Guest& guest);
   bool refuse(Guest& guest, const std::string& reason) const;
   void drop(int fd, const char* why);
 
@@ -90,7 +90,7 @@ class Receiver {
   std::vector<UniqueFd> listeners_;
   std::map<int, std::unique_ptr<Guest>> guests_;  ///< by descriptor
   std::map<std::string, uint32_t> ranks_;         ///< by agent: of those that ever came
-  std::map<std::string, std::string> places_;     ///< by agent: names of folders below spool/
+  Places places_;
   int64_t next_look_ms_ = 0;
 };
 

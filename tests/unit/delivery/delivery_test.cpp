@@ -263,6 +263,28 @@ TEST_F(Delivery, a_later_agent_of_the_node_has_a_folder_of_its_own) {
   EXPECT_EQ(read(job_ / "spool" / "n2~2" / "definitions.aon"), "of the second");
 }
 
+/// The first could not wait for an archive: what it brought is still in the spool of its node.
+TEST_F(Delivery, a_later_agent_that_brings_it_all_again_takes_its_place) {
+  write(there_ / "p0.0.aon", "of the first");
+  {
+    Courier first(sender());
+    ASSERT_TRUE(first.connect(address_));
+    ASSERT_TRUE(first.send_rest());
+    ASSERT_TRUE(is_marked(Presence::kDone));
+  }
+  write(there_ / "p1.0.aon", "of the second");
+  Sender other = sender();
+  other.pid = kPid + 1;
+  Courier second(other);
+  ASSERT_TRUE(second.connect(address_));
+  ASSERT_TRUE(is_marked(Presence::kLive));
+  ASSERT_TRUE(second.send_rest());
+  ASSERT_TRUE(is_marked(Presence::kDone));
+  EXPECT_EQ(read(arrived("p0.0.aon")), "of the first");
+  EXPECT_EQ(read(arrived("p1.0.aon")), "of the second");
+  EXPECT_FALSE(fs::exists(job_ / "spool" / "n2~2")) << "the first's would be there twice";
+}
+
 TEST_F(Delivery, two_agents_of_a_node_at_a_time_are_one_too_many) {
   Courier first(sender());
   ASSERT_TRUE(first.connect(address_));

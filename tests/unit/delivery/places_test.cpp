@@ -1,0 +1,73 @@
+#include "core/delivery/places.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace aon::delivery {
+namespace {
+
+namespace fs = std::filesystem;
+
+class PlacesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/aon-places-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    root_ = name;
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  void write(const std::string& name) const { std::ofstream(root_ / "spool" / name) << "text"; }
+  bool exists(const std::string& name) const { return fs::exists(root_ / "spool" / name); }
+
+  fs::path root_;
+};
+
+TEST_F(PlacesTest, are_made_beside_what_is_there) {
+  fs::create_directories(root_ / "spool" / "n2");
+  write("n2/p0.0.aon");
+  Places places(root_ / "spool");
+  EXPECT_EQ(places.holder({"n2 7 1", "n2", 5}), "");
+  EXPECT_TRUE(places.open({"n2 7 1", "n2", 5}));
+  EXPECT_TRUE(exists("n2~2"));
+  EXPECT_TRUE(exists("n2/p0.0.aon"));
+}
+
+TEST_F(PlacesTest, of_an_agent_that_comes_again_are_emptied) {
+  Places places(root_ / "spool");
+  ASSERT_TRUE(places.open({"n2 7 1", "n2", 5}));
+  write("n2/p0.0.aon");
+  places.tell("n2 7 1");
+  EXPECT_EQ(places.holder({"n2 7 1", "n2", 5}), "n2 7 1");
+  EXPECT_TRUE(places.open({"n2 7 1", "n2", 5}));
+  EXPECT_FALSE(exists("n2/p0.0.aon"));
+  EXPECT_FALSE(exists("n2~2"));
+}
+
+/// A later agent's spool holds what came here of an earlier one only where it is the same folder,
+/// and that one has not removed it.
+TEST_F(PlacesTest, go_over_to_who_brings_the_same_spool_again) {
+  Places places(root_ / "spool");
+  ASSERT_TRUE(places.open({"n2 7 1", "n2", 5}));
+  EXPECT_EQ(places.holder({"n2 8 1", "n2", 6}), "") << "another folder";
+  EXPECT_EQ(places.holder({"n3 8 1", "n3", 5}), "") << "of another node";
+  EXPECT_EQ(places.holder({"n2 8 1", "n2", 5}), "n2 7 1");
+  ASSERT_TRUE(places.open({"n2 8 1", "n2", 5}));
+  EXPECT_FALSE(exists("n2~2"));
+  EXPECT_EQ(places.holder({"n2 9 1", "n2", 5}), "n2 8 1");
+  places.tell("n2 8 1");
+  EXPECT_EQ(places.holder({"n2 9 1", "n2", 5}), "") << "it removes its own";
+}
+
+TEST_F(PlacesTest, of_spools_that_are_not_known_stay_apart) {
+  Places places(root_ / "spool");
+  ASSERT_TRUE(places.open({"n2 7 1", "n2", 0}));
+  EXPECT_EQ(places.holder({"n2 8 1", "n2", 0}), "");
+}
+
+}  // namespace
+}  // namespace aon::delivery
