@@ -63,7 +63,7 @@ struct Receiver::Guest {
   int64_t beaten_ms = 0;
   std::string node;       ///< empty: has not proved to be one of us
   std::string agent;      ///< node, pid and start time
-  std::string mark;       ///< of its NODE.done
+  std::string mark;       ///< of its NODE.done, and of no other connection's
   UniqueFd folder;        ///< set with its offer
   time_t complete_s = 0;  ///< CLOCK_REALTIME; 0: it still brings
   bool is_assembled = false;
@@ -281,7 +281,8 @@ bool Receiver::take_offer(Guest& guest, const cluster::Offer& offer) {
   cluster::clear_done(settings_.job_folder, guest.node);
   guest.agent = bringer.agent;
   guest.folder = std::move(*folder);
-  guest.mark = bringer.agent + " " + kDelivered;
+  // Another one each time: an archive that was begun before must not count as one that has this.
+  guest.mark = bringer.agent + " " + std::to_string(++offer_count_) + " " + kDelivered;
   guest.beaten_ms = now_ms();
   ranks_[bringer.agent] = offer.rank_count;
   return true;

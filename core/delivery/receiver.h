@@ -91,6 +91,7 @@ class Receiver {
   std::map<int, std::unique_ptr<Guest>> guests_;  ///< by descriptor
   std::map<std::string, uint32_t> ranks_;         ///< by agent: of those that ever came
   Places places_;
+  uint64_t offer_count_ = 0;
   int64_t next_look_ms_ = 0;
 };
 

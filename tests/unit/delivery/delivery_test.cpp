@@ -244,6 +244,26 @@ TEST_F(Delivery, the_same_agent_may_come_again) {
   EXPECT_TRUE(is_there("p0.1.aon", "second"));
 }
 
+TEST_F(Delivery, an_archive_begun_before_it_came_again_does_not_have_it) {
+  write(there_ / "definitions.aon", "all");
+  auto first = std::make_unique<Courier>(sender());
+  ASSERT_TRUE(first->connect(address_));
+  ASSERT_TRUE(first->send_rest());
+  ASSERT_TRUE(is_marked(Presence::kDone));
+  const auto begun = presence();  // somebody reads what is there
+  first.reset();
+  Courier again(sender());
+  ASSERT_TRUE(again.connect(address_));
+  ASSERT_TRUE(is_marked(Presence::kLive));
+  ASSERT_TRUE(again.send_rest());
+  ASSERT_TRUE(is_marked(Presence::kDone));
+  write(job_ / "aon.json", "{}");
+  cluster::mark_assembled(job_.string(), begun);
+  EXPECT_TRUE(is_marked(Presence::kDone));
+  make_archive();
+  EXPECT_EQ(told(&again), "n1:" + job_.string());
+}
+
 TEST_F(Delivery, a_later_agent_of_the_node_has_a_folder_of_its_own) {
   write(there_ / "definitions.aon", "of the first");
   Courier first(sender());
