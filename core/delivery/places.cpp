@@ -44,6 +44,7 @@ Result<UniqueFd> Places::open(const Bringer& bringer) {
 Result<UniqueFd> Places::open_again(const std::string& holder, const std::string& agent) {
   auto entry = by_agent_.extract(holder);
   entry.key() = agent;
+  entry.mapped().left_bytes = 0;
   entry.mapped().is_told = false;
   const std::string path = spool_ + "/" + entry.mapped().name;
   by_agent_.insert(std::move(entry));
@@ -58,12 +59,18 @@ Result<UniqueFd> Places::open_new(const Bringer& bringer) {
         number == 1 ? bringer.node : bringer.node + "~" + std::to_string(number);
     const std::string path = spool_ + "/" + name;
     if (mkdir(path.c_str(), 0700) == 0) {
-      by_agent_[bringer.agent] = {name, bringer.node, bringer.spool, false};
+      by_agent_[bringer.agent] = {name, bringer.node, bringer.spool, 0, false};
       return open_file(path, kFolderFlags);
     }
     if (errno != EEXIST) return errno_error("cannot create", path, errno);
   }
   return Error{Code::kUnavailable, "too many agents of node " + bringer.node};
+}
+
+uint64_t Places::left_bytes() const {
+  uint64_t sum = 0;
+  for (const auto& [agent, place] : by_agent_) sum += place.left_bytes;
+  return sum;
 }
 
 }  // namespace aon::delivery

@@ -1,4 +1,5 @@
-/// The folders below DIR/spool that a receiver has made for couriers.
+/// The folders below DIR/spool that a receiver has made for couriers, and how much lies in those
+/// whose couriers have gone.
 ///
 ///     an agent that comes                                  gets
 ///     again: its connection broke                          the folder it had, emptied
@@ -38,12 +39,17 @@ class Places {
 
   /// It is told that an archive has what it brought, and removes its own.
   void tell(const std::string& agent) { by_agent_[agent].is_told = true; }
+  /// Its courier has gone and has left so much.
+  void leave(const std::string& agent, uint64_t bytes) { by_agent_[agent].left_bytes = bytes; }
+  /// Of all that have gone.
+  uint64_t left_bytes() const;
 
  private:
   struct Place {
     std::string name;  ///< below DIR/spool
     std::string node;
     uint32_t spool = 0;
+    uint64_t left_bytes = 0;
     bool is_told = false;
   };
 

@@ -81,6 +81,18 @@ struct Receiver::Guest {
     for (const auto& [name, bytes] : file_bytes) sum += bytes;
     return sum;
   }
+  /// Of a file that is not whole yet.
+  uint64_t begun_bytes() const {
+    const bool is_begun = !part_of.empty() && part.mode == cluster::PartMode::kWhole;
+    return is_begun ? part.offset + part.byte_count : 0;
+  }
+  /// It is no file of a spool.
+  void give_up_part() {
+    if (folder && !part_of.empty()) unlinkat(folder.get(), part_name(part_of).c_str(), 0);
+    part_of.clear();
+    part_left = 0;
+    part_file.reset();
+  }
 };
 
 bool is_mark_of_guest(const std::string& job_folder, const std::string& node) {
@@ -297,8 +309,8 @@ bool Receiver::has_room(const Guest& guest, uint64_t more_bytes) const {
   const uint64_t free_bytes = status.f_bavail * block_bytes;
   if (free_bytes < status.f_blocks * block_bytes / kSparedShare + more_bytes) return false;
   if (status.f_type != TMPFS_MAGIC) return true;
-  uint64_t sum = more_bytes;
-  for (const auto& [fd, one] : guests_) sum += one->stored_bytes();
+  uint64_t sum = places_.left_bytes() + more_bytes;
+  for (const auto& [fd, one] : guests_) sum += one->stored_bytes() + one->begun_bytes();
   return sum <= settings_.node_bytes;
 }
 
@@ -444,8 +456,7 @@ bool Receiver::refuse(Guest& guest, const std::string& reason) const {
   auto frame = cluster::make_frame<cluster::Refused>();
   reason.copy(frame.reason, sizeof(frame.reason) - 1);
   guest.is_refused = true;
-  guest.part_left = 0;
-  guest.part_file.reset();
+  guest.give_up_part();
   guest.heard_ms = now_ms();
   return cluster::send_frame(guest.fd.get(), frame);
 }
@@ -453,9 +464,13 @@ bool Receiver::refuse(Guest& guest, const std::string& reason) const {
 void Receiver::drop(int fd, const char* why) {
   const auto found = guests_.find(fd);
   if (found == guests_.end()) return;
-  const Guest& guest = *found->second;
+  Guest& guest = *found->second;
+  guest.give_up_part();
   if (guest.folder && guest.complete_s == 0 && !guest.is_refused)
     AON_LOG_WARNING("spool of %s is not complete: %s", guest.node.c_str(), why);
+  const bool is_dropped =
+      guest.is_assembled && settings_.waits_for_archive && settings_.drops_spool;
+  if (guest.folder) places_.leave(guest.agent, is_dropped ? 0 : guest.stored_bytes());
   guests_.erase(found);
 }
 
