@@ -8,7 +8,7 @@
 ///
 /// Files are sent as they are on the disk: a worker that was killed may cut some of what was sent
 /// already, so what can still change is sent once more, from its start, at the end. Rings that a
-/// live process writes stay here.
+/// live process writes stay here; counts of processes without one are brought, too.
 /// Thread: one.   Cost: reads of what was written, from the page cache; a message every second.
 /// Errors: kIo, kUnavailable; the connection is over then, and the spool is as it was.
 #pragma once
@@ -65,6 +65,7 @@ class Courier {
   bool is_unchanged(const std::string& name, const Sent& sent) const;
   Status send_files(bool is_last);
   Status send_file(const std::string& name, bool is_final, bool from_start);
+  Status send_link(const std::string& name);
   Status send_bytes(int file, const std::string& name, uint64_t offset, uint64_t total_bytes,
                     bool is_whole);
   Status send_all(const void* bytes, size_t byte_count);

@@ -11,24 +11,37 @@ namespace {
 
 constexpr std::string_view kRingStart = "fallback-";
 constexpr std::string_view kRingEnd = ".ring";
+constexpr std::string_view kUnrecorded = "unrecorded";  // core/runtime/fallback.cpp
+constexpr std::string_view kLinkStart = "unrecorded-";
+
+bool is_made_of_numbers(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char letter) {
+    return (letter >= '0' && letter <= '9') || letter == '-';
+  });
+}
 
 /// "fallback-PID-START.ring"
 bool is_ring_name(std::string_view name) {
   if (!name.starts_with(kRingStart) || !name.ends_with(kRingEnd)) return false;
   name.remove_prefix(kRingStart.size());
   name.remove_suffix(kRingEnd.size());
-  return !name.empty() && std::all_of(name.begin(), name.end(), [](char letter) {
-    return (letter >= '0' && letter <= '9') || letter == '-';
-  });
+  return is_made_of_numbers(name);
 }
 
 }  // namespace
 
+/// "unrecorded-PID-TIME"
+bool is_link_name(std::string_view name) {
+  return name.starts_with(kLinkStart) && is_made_of_numbers(name.substr(kLinkStart.size()));
+}
+
 bool is_file_name(std::string_view name) {
   if (name.size() >= cluster::kMaxPartName) return false;
-  if (name == spool::kDefinitionsFile || name == spool::kTopologyFile) return true;
+  if (name == spool::kDefinitionsFile || name == spool::kTopologyFile || name == kUnrecorded)
+    return true;
   const std::optional<spool::SegmentName> segment = spool::parse_segment_file_name(name);
-  return (segment && spool::segment_file_name(*segment) == name) || is_ring_name(name);
+  return (segment && spool::segment_file_name(*segment) == name) || is_ring_name(name) ||
+         is_link_name(name);
 }
 
 bool is_node_name(std::string_view name) {

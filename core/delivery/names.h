@@ -9,8 +9,11 @@ namespace aon::delivery {
 constexpr const char* kDeliveredNote = "delivered.txt";
 
 /// Of a file of a node's spool folder: definitions.aon, topology.xml, segments of records, rings of
-/// processes that had no agent.
+/// processes that had no agent, counts of those that had not even one.
 bool is_file_name(std::string_view name);
+
+/// Of these the ones that are links, a process each, of which the name is all.
+bool is_link_name(std::string_view name);
 
 /// Of a folder below spool/.
 bool is_node_name(std::string_view name);

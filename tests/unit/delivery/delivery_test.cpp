@@ -353,19 +353,24 @@ TEST_F(Delivery, only_what_was_sent_is_removed) {
   EXPECT_TRUE(fs::exists(there_ / "p1.0.aon"));
 }
 
-TEST_F(Delivery, rings_of_live_processes_stay) {
+TEST_F(Delivery, rings_of_live_processes_stay_and_counts_of_those_without_come) {
   const std::string live = "fallback-" + std::to_string(getpid()) + "-" +
                            std::to_string(process_start_time_ticks(getpid())) + ".ring";
   write(there_ / live, "still written");
   write(there_ / "fallback-999999999-1.ring", "of the dead");
+  write(there_ / "unrecorded", "11");
+  fs::create_symlink("unrecorded", there_ / "unrecorded-7-1");
   Courier courier(sender());
   ASSERT_TRUE(courier.connect(address_));
   ASSERT_TRUE(courier.send_rest());
   ASSERT_TRUE(is_marked(Presence::kDone));
   EXPECT_TRUE(fs::exists(arrived("fallback-999999999-1.ring")));
   EXPECT_FALSE(fs::exists(arrived(live)));
+  EXPECT_EQ(read(arrived("unrecorded")), "11");
+  EXPECT_TRUE(fs::exists(arrived("unrecorded-7-1")));
   courier.remove_sent();
   EXPECT_TRUE(fs::exists(there_ / live));
+  EXPECT_FALSE(fs::exists(there_ / "unrecorded"));
 }
 
 TEST_F(Delivery, nobody_brings_the_receivers_own_node) {
