@@ -47,10 +47,26 @@ constexpr uint32_t kShared[] = {
     0x013111a8,  // IBRIX
 };
 
-bool is_forgotten(const fs::path& path) {
+/// Long before `now`.
+bool is_forgotten(const fs::path& path, fs::file_time_type now) {
   std::error_code error;
   const auto changed = fs::last_write_time(path, error);
-  return !error && fs::file_time_type::clock::now() - changed > kForgottenAfter;
+  return !error && now - changed > kForgottenAfter;
+}
+
+/// Removes the addresses in a folder of a launch that was killed long before `now`, and it when
+/// that were all. What is none of an agent stays: anybody may have chosen any folder to meet in.
+void remove_launch(const fs::path& folder, fs::file_time_type now) {
+  std::error_code error;
+  bool is_of_agents = false;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const fs::path name = at->path().filename();
+    if (name.extension() != ".address" || !is_forgotten(at->path(), now)) continue;
+    if (!read_address(folder.string(), name.stem().string())) continue;
+    is_of_agents = true;
+    unlink(at->path().c_str());
+  }
+  if (is_of_agents) rmdir(folder.c_str());
 }
 
 }  // namespace
@@ -84,19 +100,17 @@ void withdraw_from(const std::string& meeting, const std::string& node, const To
   rmdir(meeting.c_str());
 }
 
+/// By the file system's own clock, as it dated `meeting` just now.
 void remove_forgotten(const std::string& meeting) {
   std::error_code error;
+  const fs::file_time_type now = fs::last_write_time(meeting, error);
+  if (error) return;
   int looked = 0;
   for (fs::directory_iterator at(fs::path(meeting).parent_path(), error), end;
        !error && at != end && looked < kMostLooked; at.increment(error), ++looked) {
     std::error_code ignored;
-    if (!is_forgotten(at->path()) || !at->is_directory(ignored)) continue;
-    for (fs::directory_iterator file(at->path(), ignored); !ignored && file != end;
-         file.increment(ignored)) {
-      if (file->path().extension() == ".address" && is_forgotten(file->path()))
-        unlink(file->path().c_str());
-    }
-    rmdir(at->path().c_str());
+    const bool is_folder = at->symlink_status(ignored).type() == fs::file_type::directory;
+    if (is_folder && is_forgotten(at->path(), now)) remove_launch(at->path(), now);
   }
 }
 

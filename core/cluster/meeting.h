@@ -28,7 +28,8 @@ Status announce_at(const std::string& meeting, const std::string& node,
                    const AgentAddress& address);
 /// Takes the address back if it is still this one, and removes the folder when it was the last.
 void withdraw_from(const std::string& meeting, const std::string& node, const Token& token);
-/// Removes what launches left below the same folder that were killed a week ago.
+/// Removes the addresses that launches left below the same folder that were killed a week ago.
+/// `meeting` is one that was announced at just now.
 void remove_forgotten(const std::string& meeting);
 
 /// Keeps DIR/agents as if all nodes saw it: this node's address goes to the meeting folder, those
