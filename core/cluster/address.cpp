@@ -192,10 +192,12 @@ Status write_address(const std::string& agents, const std::string& node,
   unlink(fresh.c_str());
   auto file = open_file(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
   if (!file) return file.error();
-  if (fchmod(file->get(), 0600) != 0 || !write_all(file->get(), text.data(), text.size()) ||
-      rename(fresh.c_str(), path.c_str()) != 0)
-    return errno_error("cannot write", path, errno);
-  return {};
+  if (fchmod(file->get(), 0600) == 0 && write_all(file->get(), text.data(), text.size()) &&
+      rename(fresh.c_str(), path.c_str()) == 0)
+    return {};
+  const Error error = errno_error("cannot write", path, errno);
+  unlink(fresh.c_str());  // the folder goes when nothing is in it
+  return error;
 }
 
 void remove_address(const std::string& agents, const std::string& node) {

@@ -114,9 +114,11 @@ Status mark_done(const std::string& job_folder, const std::string& node, const s
   auto file = open_file(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
   if (!file) return file.error();
   const std::string line = token + "\n";
-  if (Status status = write_all(file->get(), line.data(), line.size()); !status) return status;
-  if (rename(fresh.c_str(), path.c_str()) != 0) return errno_error("cannot write", path, errno);
-  return {};
+  Status status = write_all(file->get(), line.data(), line.size());
+  if (status && rename(fresh.c_str(), path.c_str()) != 0)
+    status = errno_error("cannot write", path, errno);
+  if (!status) unlink(fresh.c_str());  // the folder goes when nothing is in it
+  return status;
 }
 
 bool is_done(const std::string& job_folder, const std::string& node, const std::string& token) {

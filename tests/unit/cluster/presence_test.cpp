@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/inotify.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -94,6 +96,22 @@ TEST_F(PresenceMarks, that_a_later_agent_took_away_are_not_in_the_archive) {
   fs::remove(agent_lease(folder_, "n1"));
   ASSERT_TRUE(mark_done(folder_, "n1", "a 3 4"));
   EXPECT_EQ(successor(folder_, "n1"), Successor::kWorks);
+}
+
+/// Else the folder would stay for good.
+TEST_F(PresenceMarks, that_cannot_be_written_leave_nothing_behind) {
+  const auto before = signal(SIGXFSZ, SIG_IGN);
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit full{0, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &full), 0);
+  const Status mark = mark_done(folder_, "n1", "a 1 2");
+  const Status address = write_address(agents_folder(folder_), "n1", {random_token(), {}});
+  setrlimit(RLIMIT_FSIZE, &limit);
+  signal(SIGXFSZ, before);
+  EXPECT_FALSE(mark);
+  EXPECT_FALSE(address);
+  EXPECT_TRUE(fs::is_empty(agents_folder(folder_)));
 }
 
 /// Of another node's agent, as it looks from here: just renewed, or not for long.
