@@ -113,7 +113,7 @@ void Server::run(int stop_fd) {
       const int fd = events[i].data.fd;
       if (fd == stop_fd) return;
       if (fd == listener_.socket.get()) {
-        accept_all();
+        accept_some();
       } else if (log_ && fd == log_->fd()) {
         read_log();
       } else {
@@ -124,8 +124,9 @@ void Server::run(int stop_fd) {
   }
 }
 
-void Server::accept_all() {
-  for (;;) {
+/// Not all at once: who connects as fast as we accept must not keep us from the others.
+void Server::accept_some() {
+  for (int i = 0; i < kMostAccepted; ++i) {
     UniqueFd fd(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd) {
       accept_one(std::move(fd));

@@ -23,6 +23,7 @@ namespace aon::service {
 
 constexpr size_t kMaxReaders = 1024;
 constexpr size_t kMaxReadersOfUser = 64;
+constexpr int kMostAccepted = 32;           ///< in a turn
 constexpr uint64_t kFreshNs = 200'000'000;  ///< what was read so long ago is read again
 
 /// A socket that listens, and the lock on its place, which is held as long.
@@ -57,7 +58,7 @@ class Server {
     uid_t user;
   };
 
-  void accept_all();
+  void accept_some();
   void accept_one(UniqueFd fd);
   bool has_room_for(uid_t user) const;
   void freshen();

@@ -8,12 +8,15 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "core/base/packet.h"
 #include "core/service/page_reader.h"
@@ -27,11 +30,13 @@ struct Fake {
   aon_core* core = nullptr;
   const aon_core_api* api = nullptr;
   int ticks = 0;
+  std::function<void()> on_tick;
 } g_fake;
 
 void fake_tick(aon_provider*, uint64_t now_ticks) {
   Fake& f = g_fake;
   ++f.ticks;
+  if (f.on_tick) f.on_tick();
   const uint32_t energy = f.api->define_metric(f.core, AON_PROCESS_NODE, "joules", "J",
                                                "what it took", AON_METRIC_ACCUMULATED);
   f.api->sample(f.core, AON_PROCESS_NODE, energy, now_ticks, 10.0 * f.ticks, 7, 5);
@@ -50,7 +55,7 @@ constexpr aon_provider_api kFake = {
     .description = "for tests",
     .start =
         [](aon_core* core, const aon_core_api* api, aon_host, const char*, aon_provider** self) {
-          g_fake = {core, api, 0};
+          g_fake = {core, api, 0, nullptr};
           *self = reinterpret_cast<aon_provider*>(&g_fake);
           EXPECT_EQ(api->define_metric(core, 7, "of a process", "1", "", AON_METRIC_ABSOLUTE),
                     AON_NO_ID);
@@ -207,6 +212,37 @@ TEST_F(PageTest, many_readers_of_one_user) {
   readers.pop_back();
   while (!PageReader::connect(path_)) {  // until the service has seen that one left
   }
+}
+
+/// Nor keep it from those who are there by coming again and again.
+TEST_F(PageTest, newcomers_come_some_at_a_time) {
+  auto listener = listen_at(path_);
+  ASSERT_TRUE(listener);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path_.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  std::vector<UniqueFd> crowd;
+  for (int i = 0; i < 3 * kMostAccepted; ++i) {
+    crowd.emplace_back(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    ASSERT_EQ(
+        ::connect(crowd.back().get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
+        0);
+  }
+  const auto is_served = [](const UniqueFd& one) {
+    pollfd answer{one.get(), POLLIN, 0};
+    return ::poll(&answer, 1, 0) == 1;
+  };
+  std::vector<std::ptrdiff_t> served;  // at each tick: before the first one, then after a turn
+  g_fake.on_tick = [&] { served.push_back(std::count_if(crowd.begin(), crowd.end(), is_served)); };
+  server_ = std::make_unique<Server>(std::move(*listener), publisher_.get(), std::nullopt);
+  thread_ = std::thread([this] { server_->run(stop_[0]); });
+  pollfd last{crowd.back().get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&last, 1, 20'000), 1);
+  stop();
+  g_fake.on_tick = nullptr;
+  ASSERT_GE(served.size(), 2u);
+  EXPECT_EQ(served[0], 0);
+  EXPECT_LE(served[1], kMostAccepted);
 }
 
 TEST_F(PageTest, folder_that_others_may_write_to) {
