@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -53,6 +52,19 @@ std::string part_name(const std::string& name) { return "." + name + ".part"; }
 
 bool is_ring(const std::string& name) { return name.ends_with(".ring"); }
 
+/// Of the archive that is there now; inode 0: none.
+struct stat ledger_of(const std::string& job_folder) {
+  struct stat status {};
+  if (stat((job_folder + "/aon.json").c_str(), &status) != 0) status.st_ino = 0;
+  return status;
+}
+
+/// Another archive's has another time, where clocks are set not always a later one.
+bool is_same_file(const struct stat& one, const struct stat& other) {
+  return one.st_ino == other.st_ino && one.st_mtim.tv_sec == other.st_mtim.tv_sec &&
+         one.st_mtim.tv_nsec == other.st_mtim.tv_nsec;
+}
+
 }  // namespace
 
 struct Receiver::Guest {
@@ -61,11 +73,12 @@ struct Receiver::Guest {
   cluster::FrameBuffer frame;
   int64_t heard_ms = 0;
   int64_t beaten_ms = 0;
-  std::string node;       ///< empty: has not proved to be one of us
-  std::string agent;      ///< node, pid and start time
-  std::string mark;       ///< of its NODE.done, and of no other connection's
-  UniqueFd folder;        ///< set with its offer
-  time_t complete_s = 0;  ///< CLOCK_REALTIME; 0: it still brings
+  std::string node;   ///< empty: has not proved to be one of us
+  std::string agent;  ///< node, pid and start time
+  std::string mark;   ///< of its NODE.done, and of no other connection's
+  UniqueFd folder;    ///< set with its offer
+  bool is_complete = false;
+  struct stat ledger {};  ///< of the archive that was there before
   bool is_assembled = false;
   bool is_refused = false;
   std::map<std::string, uint64_t> file_bytes;  ///< of what it brought
@@ -133,7 +146,7 @@ uint32_t Receiver::guest_count() const {
 
 uint32_t Receiver::open_count() const {
   return static_cast<uint32_t>(std::count_if(guests_.begin(), guests_.end(), [](const auto& one) {
-    return one.second->folder && one.second->complete_s == 0 && !one.second->is_refused;
+    return one.second->folder && !one.second->is_complete && !one.second->is_refused;
   }));
 }
 
@@ -317,7 +330,7 @@ bool Receiver::has_room(const Guest& guest, uint64_t more_bytes) const {
 bool Receiver::take_part(Guest& guest, const cluster::Part& part) {
   const std::string name = text_of(part.name);
   const bool is_whole = part.mode == cluster::PartMode::kWhole;
-  if (guest.complete_s != 0 || !is_file_name(name) || part.byte_count > kMaxPartBytes) return false;
+  if (guest.is_complete || !is_file_name(name) || part.byte_count > kMaxPartBytes) return false;
   if (!is_whole && part.mode != cluster::PartMode::kAppend) return false;
   if (part.total_bytes > settings_.node_bytes || part.offset > part.total_bytes ||
       part.byte_count > part.total_bytes - part.offset)
@@ -369,22 +382,21 @@ bool Receiver::end_part(Guest& guest) {
 /// A segment that went to keep --disk.
 bool Receiver::take_gone(Guest& guest, const cluster::Gone& gone) {
   const std::string name = text_of(gone.name);
-  if (guest.complete_s != 0 || !is_file_name(name)) return false;
+  if (guest.is_complete || !is_file_name(name)) return false;
   if (guest.file_bytes.erase(name) != 0) unlinkat(guest.folder.get(), name.c_str(), 0);
   return true;
 }
 
 /// The courier removes its own when an archive has this: it must outlive a crash of this node.
 bool Receiver::take_complete(Guest& guest) {
-  if (guest.complete_s != 0 || !guest.part_of.empty()) return false;
+  if (guest.is_complete || !guest.part_of.empty()) return false;
   if (syncfs(guest.folder.get()) != 0) return refuse(guest, "cannot sync its spool");
   Status status = cluster::make_agents_folder(settings_.job_folder);
+  guest.ledger = ledger_of(settings_.job_folder);
   if (status) status = cluster::mark_done(settings_.job_folder, guest.node, guest.mark);
   if (!status) return refuse(guest, status.error().message);
   unlink(cluster::agent_lease(settings_.job_folder, guest.node).c_str());
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  guest.complete_s = now.tv_sec;
+  guest.is_complete = true;
   return true;
 }
 
@@ -408,7 +420,7 @@ bool Receiver::look_after(Guest& guest, int64_t now_ms) {
     if (guest.is_refused || poll(&waiting, 1, 0) == 0) return false;
   }
   if (!guest.folder || guest.is_refused || guest.is_assembled) return true;
-  if (guest.complete_s != 0) {
+  if (guest.is_complete) {
     if (settings_.waits_for_archive &&
         cluster::is_done(settings_.job_folder, guest.node, guest.mark))
       return true;
@@ -427,9 +439,8 @@ bool Receiver::look_after(Guest& guest, int64_t now_ms) {
 bool Receiver::is_in_archive(const Guest& guest) const {
   struct stat status {};
   if (settings_.waits_for_archive) {
-    const std::string ledger = settings_.job_folder + "/aon.json";
-    if (stat(ledger.c_str(), &status) != 0 || status.st_mtim.tv_sec + 1 < guest.complete_s)
-      return false;
+    const struct stat ledger = ledger_of(settings_.job_folder);
+    if (ledger.st_ino == 0 || is_same_file(ledger, guest.ledger)) return false;
     if (settings_.drops_spool) return true;
   }
   return std::all_of(guest.file_bytes.begin(), guest.file_bytes.end(), [&](const auto& file) {
@@ -466,7 +477,7 @@ void Receiver::drop(int fd, const char* why) {
   if (found == guests_.end()) return;
   Guest& guest = *found->second;
   guest.give_up_part();
-  if (guest.folder && guest.complete_s == 0 && !guest.is_refused)
+  if (guest.folder && !guest.is_complete && !guest.is_refused)
     AON_LOG_WARNING("spool of %s is not complete: %s", guest.node.c_str(), why);
   const bool is_dropped =
       guest.is_assembled && settings_.waits_for_archive && settings_.drops_spool;
