@@ -83,10 +83,18 @@ void PingClient::look_for_parent() {
   size_t tries = 0;
   for (const std::string& candidate : parent_candidates(nodes, node_)) {
     if (candidate == parent_) return;
-    if (left_.count(candidate) != 0) continue;
+    if (has_left(candidate)) continue;
     if (tries++ >= kMaxTries || is_stopping_.load(std::memory_order_relaxed)) return;
     if (connect(candidate)) return;
   }
+}
+
+/// A later agent of its node is another one.
+bool PingClient::has_left(const std::string& node) const {
+  const auto left = left_.find(node);
+  if (left == left_.end()) return false;
+  const Result<AgentAddress> address = read_address(agents_, node);
+  return !address || address->token == left->second;
 }
 
 /// Leaves the parent for `node`. False: that one does not answer; the parent stays.
@@ -101,6 +109,7 @@ bool PingClient::connect(const std::string& node) {
     leave_parent(true);
     parent_fd_ = std::move(*fd);
     parent_ = node;
+    parent_token_ = address->token;
     shortest_ticks_ = UINT64_MAX;
     has_parent_.store(true, std::memory_order_relaxed);
     burst_pause_ms_ = kFirstBurstPauseMs;
@@ -115,7 +124,7 @@ bool PingClient::connect(const std::string& node) {
 void PingClient::leave_parent(bool with_burst) {
   if (!parent_fd_) return;
   if (with_burst && burst(kLastBurst)) (void)send_frame(parent_fd_.get(), make_frame<Bye>());
-  if (is_leaving_) left_.insert(parent_);
+  if (is_leaving_) left_[parent_] = parent_token_;
   parent_fd_.reset();
   parent_.clear();
   has_parent_.store(false, std::memory_order_relaxed);

@@ -17,7 +17,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <set>
+#include <map>
 #include <string>
 #include <thread>
 
@@ -59,6 +59,7 @@ class PingClient {
  private:
   void run(const std::function<void()>& prepare);
   void look_for_parent();
+  bool has_left(const std::string& node) const;
   bool connect(const std::string& node);
   void leave_parent(bool with_burst);
   void look_soon();
@@ -76,7 +77,8 @@ class PingClient {
   UniqueFd wake_;
   UniqueFd parent_fd_;
   std::string parent_;
-  std::set<std::string> left_;  ///< parents that said Leaving
+  Token parent_token_{};
+  std::map<std::string, Token> left_;  ///< parents that said Leaving
   uint64_t ping_number_ = 0;
   uint64_t shortest_ticks_ = UINT64_MAX;  ///< there and back to this parent
   int64_t start_ms_ = 0;

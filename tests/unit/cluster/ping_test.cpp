@@ -128,6 +128,21 @@ TEST_F(Pings, parent_that_leaves_gets_a_last_burst_and_another_takes_its_place) 
   client.stop();
 }
 
+TEST_F(Pings, later_agent_of_a_node_that_left_is_asked_again) {
+  auto first = std::make_unique<PingServer>(token_, kSource);
+  announce(*first, "n1", token_);
+  PingClient client(folder_, "n2", kSource, exchanges_.sink());
+  client.start();
+  ASSERT_TRUE(exchanges_.wait_for("n1", kFirstBurst));
+  first->stop(20'000);  // its address is still seen
+  const size_t count = exchanges_.count("n1");
+  const Token other = random_token();
+  PingServer second(other, kSource);
+  announce(second, "n1", other);
+  EXPECT_TRUE(exchanges_.wait_for("n1", count + kFirstBurst));
+  client.stop();
+}
+
 /// A parent that takes its time for an answer when it is told to.
 class SlowParent {
  public:
