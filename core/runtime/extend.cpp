@@ -279,7 +279,9 @@ bool aon_writer_extend(Writer* w, WriterContext* context, uint32_t bytes, bool c
   return true;
 }
 
-bool aon_writer_put_nested(Writer* w, const char* frame, const Record* record) noexcept {
+bool aon_writer_put_slow(Writer* w, const char* frame, const Record* record,
+                         uint64_t now) noexcept {
+  if (w->slot == nullptr) return false;
   const bool counted = is_counted(record->head.kind);
   const uint32_t depth = runtime::unwind(w, frame);
   if (depth >= kContexts) {
@@ -294,7 +296,7 @@ bool aon_writer_put_nested(Writer* w, const char* frame, const Record* record) n
   const uint32_t bytes = record->head.slot_count * kSlotBytes;
   bool ok = true;
   if (context.end - context.cursor < int64_t{bytes}) {
-    ok = aon_writer_extend(w, &context, bytes, counted, end_ticks(*record));
+    ok = aon_writer_extend(w, &context, bytes, counted, now);
   }
   if (ok) {
     memcpy(context.cursor, record, bytes);
@@ -344,6 +346,7 @@ uint64_t aon_writer_begin_nested(Writer* w, uint64_t mark, const OpenSpan* span)
 
 void aon_writer_finish_slow(Writer* w, uint32_t depth, Record* record, uint32_t words,
                             uint64_t duration) noexcept {
+  if (w->slot == nullptr) return;
   const uint32_t span_depth = depth;
   depth &= kSpanDepthMask;
   if (depth != 0) record->head.flags |= kInsideSpan;

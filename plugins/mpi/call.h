@@ -74,7 +74,7 @@ template <class IsFound, class Flags, class Then>
   Writer* w = writer();
   if (result == kSuccess && !is_found()) return result;
   if (w->slot == nullptr) return result;  // the call ended in a fork()ed child
-  const OpenCall call = begin_call(w, site.id);
+  OpenCall call = begin_call(w, site.id);
   then(w, call.start_ticks);
   finish_span(call, flags());
   return result;

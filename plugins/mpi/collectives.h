@@ -10,8 +10,8 @@
 #pragma once
 
 #include <aon/mpi.h>
+#include <aon/mpi_records.h>
 #include <aon/record.h>
-#include <aon/writer.h>
 
 #include "mpi/call.h"
 #include "mpi/communicators.h"

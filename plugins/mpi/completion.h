@@ -15,7 +15,7 @@
 /// Cost: about 1 ns per request given, 5 ns and one record per request completed.
 #pragma once
 
-#include <aon/writer.h>
+#include <aon/mpi_records.h>
 
 #include "mpi/call.h"
 #include "mpi/handles.h"
@@ -30,21 +30,28 @@ constexpr int kInlineRequests = 32;
   return out != nullptr ? *out : none;
 }
 
-/// The record of the end of a message that has come or gone. A receive from MPI_PROC_NULL got
-/// nothing, whatever the status says: MPICH 4.0's says rank 0.
-[[gnu::always_inline]] inline void put_message_end(Writer* w, uint64_t now, const Request& request,
-                                                   const Status* status) {
-  const bool is_send = request.kind == RequestKind::kSend;
-  const uint32_t direction = is_send ? kOutgoing : kIncoming;
-  const uint32_t flags = status_cancelled(status) ? direction | kCancelled : direction;
-  uint64_t peer_tag = pack_pair(request.peer, request.tag);
-  uint64_t bytes = is_send ? request.bytes : 0;
-  if (flags == kIncoming && request.peer != kNoPeer) {
-    peer_tag = pack_pair(peer_in(*request.communicator, status_source(status)), status_tag(status));
-    bytes = status_bytes(status);
+/// The end of a message that has come or gone. A receive from MPI_PROC_NULL got nothing, whatever
+/// the status says: MPICH 4.0's says rank 0.
+[[gnu::always_inline]] inline MessageEnd message_end(const Request& request, const Status* status) {
+  MessageEnd end = {kOutgoing, request.communicator->id, request.bytes,
+                    pack_pair(request.peer, request.tag), request.number};
+  const bool is_cancelled = status_cancelled(status);
+  if (request.kind != RequestKind::kSend) {
+    end.flags = kIncoming;
+    end.bytes = 0;
+    if (!is_cancelled && request.peer != kNoPeer) {
+      const int32_t peer = peer_in(*request.communicator, status_source(status));
+      end.peer_tag = pack_pair(peer, status_tag(status));
+      end.bytes = status_bytes(status);
+    }
   }
-  put_completion(w, now, static_cast<uint16_t>(flags), request.communicator->id, bytes, peer_tag,
-                 request.number);
+  if (AON_UNLIKELY(is_cancelled)) end.flags |= kCancelled;
+  return end;
+}
+
+/// Whether all that `claimed` ends with is message_end().
+[[gnu::always_inline]] inline bool is_one_message(const Request& claimed, int result) {
+  return claimed.kind <= RequestKind::kReceive && !claimed.is_partitioned && result == kSuccess;
 }
 
 /// The end of a request that claim_request() gave, with `result`: of any kind, in every case.
@@ -62,9 +69,8 @@ void complete_claimed(Writer* w, uint64_t now, const Request& claimed, Handle ha
   RequestRoom room;
   const Request* claimed = claim_request(w, handle, newest, &room);
   if (claimed == nullptr) return;
-  const bool is_message = claimed->kind <= RequestKind::kReceive && !claimed->is_partitioned;
-  if (AON_LIKELY(w != nullptr && result == kSuccess && is_message)) {
-    put_message_end(w, now, *claimed, status);
+  if (AON_LIKELY(w != nullptr && is_one_message(*claimed, result))) {
+    put_completion(w, now, message_end(*claimed, status));
   } else {
     complete_claimed(w, now, *claimed, handle, requests, index, status, result);
   }
@@ -88,6 +94,22 @@ class WaitOne {
   /// The request is complete, with `result`, since `now`: the end of the call.
   [[gnu::always_inline]] void complete(Writer* w, uint64_t now, int result) const {
     complete_request(w, now, handle_, newest_, request_, 0, status_, result);
+  }
+
+  /// The same, and the end of the `call` itself.
+  [[gnu::always_inline]] void finish(const OpenCall& call, uint64_t now, int result,
+                                     uint32_t weight) const {
+    RequestRoom room;
+    const Request* claimed =
+        handle_ == abi.request_null ? nullptr : claim_request(call.w, handle_, newest_, &room);
+    if (AON_LIKELY(claimed != nullptr && is_one_message(*claimed, result))) {
+      finish_completing(call, now, message_end(*claimed, status_), weight);
+      return;
+    }
+    if (claimed != nullptr)
+      complete_claimed(call.w, now, *claimed, handle_, {request_.data, request_.convert}, 0,
+                       status_, result);
+    finish_span_at(call, now, failed(result), weight);
   }
 
  private:

@@ -7,13 +7,28 @@ _FIND = (
     file_templates.ENTER
     + """\
 {prepare}\
-  const OpenCall call = begin_call(w, kSite{name}.id);
+  OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({real_arguments});
   [[maybe_unused]] const uint64_t now = ticks(w);
   if (result != kSuccess || ({found})) {{{then}}}
   finish_span_at(call, now, {flags}, weight);
   return result;
 """
+)
+
+# Of one request: what it ends with is told with the call.
+_FIND_ONE = _FIND.replace(
+    """\
+  if (result != kSuccess || ({found})) {{{then}}}
+  finish_span_at(call, now, {flags}, weight);
+""",
+    """\
+  if (AON_LIKELY(result != kSuccess || ({found}))) {{
+    waiting.finish(call, now, result, weight);
+  }} else {{
+    finish_span_at(call, now, {flags}, weight);
+  }}
+""",
 )
 
 # What the call answers by (`early`) is only needed after it, and found where the call put it. All
@@ -155,7 +170,7 @@ def _find(template, function):
 
 def body(function):
     """Template for a call that is recorded."""
-    return _find(_FIND, function)
+    return _find(_FIND_ONE if function.kind in ("wait", "test") else _FIND, function)
 
 
 def look_body(function):

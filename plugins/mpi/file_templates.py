@@ -19,7 +19,7 @@ _ACCESS = (
     + """\
   OwnStatus own;
   Status* told = {status} == abi.status_ignore ? own.get() : {status};
-  const OpenCall call = begin_call(w, kSite{name}.id, 0, 0, transfer.bytes);
+  OpenCall call = begin_call(w, kSite{name}.id, 0, 0, transfer.bytes);
   const int result = real({with_status});
   settle(&transfer, {count}, {datatype}, result);
   finish_transfer(call, transfer, told, result);
@@ -31,7 +31,7 @@ _START_ACCESS = (
     ENTER
     + _BEGIN_ACCESS
     + """\
-  const OpenCall call = begin_call(w, kSite{name}.id, 0, 0, transfer.bytes);
+  OpenCall call = begin_call(w, kSite{name}.id, 0, 0, transfer.bytes);
   const int result = real({all});
   settle(&transfer, {count}, {datatype}, result);
   finish_start_transfer(call, transfer, {request}, result);
@@ -43,7 +43,7 @@ _BEGIN_SPLIT = (
     ENTER
     + _BEGIN_ACCESS
     + """\
-  const OpenCall call = begin_call(w, kSite{name}.id, 0, 0, transfer.bytes);
+  OpenCall call = begin_call(w, kSite{name}.id, 0, 0, transfer.bytes);
   const int result = real({all});
   settle(&transfer, {count}, {datatype}, result);
   finish_begin_split(call, transfer, result);
@@ -57,7 +57,7 @@ _END_SPLIT = (
   File* file = find_file({fh});
   OwnStatus own;
   Status* told = {status} == abi.status_ignore ? own.get() : {status};
-  const OpenCall call = begin_call(w, kSite{name}.id);
+  OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({with_status});
   finish_end_split(call, file, IoOperation::{operation}, {how}, told, result);
   return result;
@@ -68,7 +68,7 @@ _SEEK = (
     ENTER
     + """\
   File* file = find_file({fh});
-  const OpenCall call = begin_call(w, kSite{name}.id);
+  OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({all});
   finish_seek(call, file, {offset}, {whence}, {how}, result);
   return result;
@@ -79,7 +79,7 @@ _FILE_CALL = (
     ENTER
     + """\
   const File* file = find_file({fh});
-  const OpenCall call = begin_call(w, kSite{name}.id);
+  OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({all});
   finish_file_call(call, *file, IoOperation::{operation}, {size_or_none}, result);
   return result;
@@ -89,7 +89,7 @@ _FILE_CALL = (
 _DELETE_FILE = (
     ENTER
     + """\
-  const OpenCall call = begin_call(w, kSite{name}.id);
+  OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({all});
   finish_delete(call, {filename}, result);
   return result;
@@ -110,7 +110,7 @@ _OPEN_FILE = """\
     if (result == kSuccess) add_file(*c, opened, load_file({fh}), {filename}, {amode}, false);
     return result;
   }}
-  const OpenCall call = begin_call(w, kSite{name}.id, c->id);
+  OpenCall call = begin_call(w, kSite{name}.id, c->id);
   const int result = real({all});
   if (result == kSuccess) c = settled_opener(c, {comm}, &opened);
   const File* file = find_file(0);
@@ -128,7 +128,7 @@ _CLOSE_FILE = """\
     end_file(file, result);
     return result;
   }}
-  const OpenCall call = begin_call(w, kSite{name}.id);
+  OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({all});
   finish_close(call, *file, result);
   end_file(file, result);
@@ -144,7 +144,7 @@ _SET_VIEW = """\
     if (result == kSuccess) set_view(file, {disp}, {etype}, {filetype}, {datarep});
     return result;
   }}
-  const OpenCall call = begin_call(w, kSite{name}.id);
+  OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({all});
   finish_set_view(call, *file, {disp}, result);
   if (result == kSuccess) set_view(file, {disp}, {etype}, {filetype}, {datarep});

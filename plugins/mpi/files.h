@@ -19,8 +19,8 @@
 #pragma once
 
 #include <aon/definition.h>
+#include <aon/mpi_records.h>
 #include <aon/record.h>
-#include <aon/writer.h>
 
 #include "mpi/call.h"
 #include "mpi/communicators.h"

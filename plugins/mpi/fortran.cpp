@@ -8,6 +8,7 @@
 namespace aon::mpi {
 
 std::atomic<void*> fortran_functions[kFamilies][kFunctionCount];
+std::atomic<void*> recorded_functions[kFamilies][kFunctionCount];
 std::atomic<bool> fortran_is_recorded[kFamilies];
 int64_t fortran_world = INT64_MIN;
 Handle fortran_types[kFortranTypes];
@@ -70,8 +71,15 @@ void decide_who_records() {
   const bool is_known = library_is_known() && abi.fortran.is_known;
   const bool is_plain_recorded = is_known && !abi.fortran.plain_calls_c;
   const auto set = [](Family family, bool is_recorded) {
-    fortran_is_recorded[static_cast<uint32_t>(family)].store(is_recorded,
-                                                             std::memory_order_relaxed);
+    const auto row = static_cast<uint32_t>(family);
+    fortran_is_recorded[row].store(is_recorded, std::memory_order_relaxed);
+    for (uint32_t site = 0; site < kFunctionCount; ++site) {
+      // Whoever finds a function at this moment stores it himself.
+      void* function = fortran_functions[row][site].load(std::memory_order_relaxed);
+      if (is_recorded && function == nullptr) continue;
+      recorded_functions[row][site].store(is_recorded ? function : nullptr,
+                                          std::memory_order_relaxed);
+    }
   };
   set(Family::kF08, is_known);
   set(Family::kOwnPlain, is_known);
@@ -120,7 +128,7 @@ int record_span(const Site& site, Writer* w, uint32_t weight, const Word* words,
   Word own_words[kMaxWordsOfCall];
   memcpy(own_words, words, word_count * sizeof(Word));
   if (own_words[error] == nullptr) own_words[error] = &own_error;
-  const OpenCall call = begin_call(w, site.id);
+  OpenCall call = begin_call(w, site.id);
   call_words(function, own_words, word_count);
   const int result = integer_at(own_words[error]);
   finish_span(call, failed(result), weight);
@@ -134,8 +142,8 @@ void* resolve_fortran(Family family, uint32_t site) noexcept {
   void* found = find_fortran(family, kFunctionNames[site]);
   if (found != nullptr) {
     detect_library();
-    decide_who_records();
     fortran_functions[static_cast<uint32_t>(family)][site].store(found, std::memory_order_relaxed);
+    decide_who_records();
   }
   errno = saved_errno;
   return found != nullptr ? found : reinterpret_cast<void*>(&missing_function);
@@ -277,7 +285,7 @@ double start_fortran_clock(const Site& site, Family family) noexcept {
     const Inside inside;
     return clock();
   }
-  const OpenCall call = begin_call(w, site.id);
+  OpenCall call = begin_call(w, site.id);
   const double seconds = clock();
   finish_span(call, 0, weight);
   return seconds;

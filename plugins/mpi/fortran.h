@@ -43,6 +43,10 @@ constexpr uint32_t kFamilies = 5;
 [[gnu::visibility("hidden")]] extern std::atomic<void*> fortran_functions[kFamilies]
                                                                          [kFunctionCount];
 
+/// Those of them whose calls are recorded here, else null: what most calls ask for.
+[[gnu::visibility("hidden")]] extern std::atomic<void*> recorded_functions[kFamilies]
+                                                                          [kFunctionCount];
+
 /// True once it is known that calls of the family must be recorded here, not by the C wrappers.
 [[gnu::visibility("hidden")]] extern std::atomic<bool> fortran_is_recorded[kFamilies];
 
@@ -136,27 +140,51 @@ inline Handle begun_request_from_fortran(const void* fortran_handle) noexcept {
   return datatype_from_fortran(word);
 }
 
-/// A null pointer, as of an array that is not allocated, is none of them.
-[[gnu::always_inline]] inline bool is_one_of(const void* const (&addresses)[kSpellings],
-                                             const void* word) {
+/// Arguments that a body looks at where it needs them: until then, and after the call, they are the
+/// address that the call has anyway, and take no register and no place on the stack.
+struct FortranInteger {
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  [[gnu::always_inline]] operator int() const { return integer_at(at); }
+  const void* at;
+};
+struct FortranDatatype {
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  [[gnu::always_inline]] operator Handle() const { return datatype_at(at); }
+  const void* at;
+};
+struct FortranCommunicator {
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  [[gnu::always_inline]] operator Handle() const { return communicator_at(at); }
+  const void* at;
+};
+[[gnu::always_inline]] inline Communicator* find_communicator(FortranCommunicator comm) {
+  if (AON_LIKELY(integer_at(comm.at) == fortran_world)) return &world;
+  return find_communicator(communicator_from_fortran(comm.at));
+}
+
+/// Whether `word` is `address`. Most words do not even lie near it. A null pointer, as of an array
+/// that is not allocated, is none.
+[[gnu::always_inline]] inline bool is_special(const SpecialAddress& address, const void* word) {
+  const bool is_near = reinterpret_cast<uint64_t>(word) - address.lowest <= address.range;
+  if (AON_LIKELY(!is_near) || word == nullptr) return false;
   static_assert(kSpellings == 4);
-  const bool is_one = addresses[0] == word || addresses[1] == word || addresses[2] == word ||
-                      addresses[3] == word;  // a loop would stay one
-  return AON_UNLIKELY(is_one) && word != nullptr;
+  const auto& spellings = address.spellings;  // a loop would stay one
+  return word == spellings[0] || word == spellings[1] || word == spellings[2] ||
+         word == spellings[3];
 }
 
 /// A buffer as C has it: only MPI_IN_PLACE is another address.
 [[gnu::always_inline]] inline const void* buffer_at(const void* word) {
-  return AON_UNLIKELY(is_one_of(abi.fortran.in_place, word)) ? abi.in_place : word;
+  return is_special(abi.fortran.in_place, word) ? abi.in_place : word;
 }
 
 [[gnu::always_inline]] inline Status* status_at(Word word) {
-  const bool is_ignored = is_one_of(abi.fortran.status_ignore, word);
+  const bool is_ignored = is_special(abi.fortran.status_ignore, word);
   return is_ignored ? abi.status_ignore : static_cast<Status*>(word);
 }
 
 [[gnu::always_inline]] inline Status* statuses_at(Word word) {
-  const bool is_ignored = is_one_of(abi.fortran.statuses_ignore, word);
+  const bool is_ignored = is_special(abi.fortran.statuses_ignore, word);
   return is_ignored ? abi.statuses_ignore : static_cast<Status*>(word);
 }
 
@@ -235,8 +263,13 @@ class FortranCall {
   template <uint32_t kReplaced, size_t... kIndex>
   [[gnu::always_inline]] int call(Word by, std::index_sequence<kIndex...>) const {
     using Function = int (*)(decltype(static_cast<void>(kIndex), Word{})...);
-    int own_error = kSuccess;
-    Word error = words_[kError] != nullptr ? words_[kError] : &own_error;
+    int own_error;
+    Word error = words_[kError];
+    if (AON_UNLIKELY(error == nullptr)) {
+      own_error = kSuccess;
+      error = &own_error;
+      asm("" : "+r"(error));  // or the others pay for a choice without a branch
+    }
     reinterpret_cast<Function>(function_)((kIndex == kReplaced ? by
                                            : kIndex == kError  ? error
                                                                : words_[kIndex])...);
@@ -314,12 +347,13 @@ template <Family kFamily>
 template <Family kFamily, FortranBody kRecord, bool kIsPoll, class... Words>
 [[gnu::always_inline]] inline int enter_fortran(const Site& site, const FortranBodies& bodies,
                                                 Words... arguments) {
-  void* function = known_fortran(kFamily, site.id);
-  const bool is_ready = function != nullptr && is_recorded(kFamily);
-  if (!kIsPoll && AON_LIKELY(is_ready && is_in_full(site))) {
+  void* recorded =
+      recorded_functions[static_cast<uint32_t>(kFamily)][site.id].load(std::memory_order_relaxed);
+  if (!kIsPoll && AON_LIKELY(recorded != nullptr && is_in_full(site))) {
     const Word words[] = {arguments...};  // of its own: nobody else sees it, it is no memory
-    return kRecord(words, function, 1);
+    return kRecord(words, recorded, 1);
   }
+  void* function = known_fortran(kFamily, site.id);
   const uint32_t plan = plan_fortran<kFamily>(site, function);
   if (plan == kForward && !(bodies.pass != nullptr && is_passing_requests())) {
     return reinterpret_cast<int (*)(Words...)>(function)(arguments...);

@@ -139,10 +139,22 @@ def _word_count(function):
     return len(arguments(function)) + 1 + texts
 
 
-def _local(function, index):
+_ENTER = re.compile(
+    r"  Writer\* w = writer\(\);\n"
+    r"  if \(AON_UNLIKELY\(is_inside_call\(w\)\)\) (return .*|{\n(    .*\n)*  })\n"
+)
+
+# What a message's envelope is made of is looked at where it is needed.
+_LATE = {"int": "FortranInteger", "MPI_Datatype": "FortranDatatype"}
+_LATE["MPI_Comm"] = "FortranCommunicator"
+
+
+def _local(function, index, is_message):
     """The C form of one argument."""
     argument = arguments(function)[index]
     name, word = argument.name, f"words[{index}]"
+    if is_message and argument.type in ("int", "Handle") and argument.base in _LATE:
+        return f"{_LATE[argument.base]} {name}{{{word}}};"
     if argument.base == "char":
         length = len(arguments(function)) + 1
         return f"const FortranText {name}({word}, words[{length}]);"
@@ -155,7 +167,7 @@ def _local(function, index):
         convert = _HANDLES[argument.base]
         if argument.base == "MPI_Request" and _BEGINS.fullmatch(function.kind):
             convert = "begun_" + convert
-        return f"const Handles {name}({word}, {convert});"
+        return f"Handles {name}({word}, {convert});"
     if argument.type == "int64_t":
         return f"const int64_t {name} = large_at({word});"
     if argument.type == "int":
@@ -169,8 +181,9 @@ def _local(function, index):
 
 def _locals(function, body):
     used = set(re.findall(r"\w+", body))
+    is_message = "Envelope" in used and "matched" not in used
     return [
-        f"  [[maybe_unused]] {_local(function, i)}"
+        f"  [[maybe_unused]] {_local(function, i, is_message)}"
         for i, a in enumerate(arguments(function))
         if a.name in used and not a.is_unseen
     ]
@@ -193,8 +206,12 @@ def _body(function, prefix, template, call):
     is_hot = prefix == "record" and name in _HOT
     how = "[[gnu::always_inline]] inline" if is_hot else "[[gnu::noinline]]"
     lines = [f"{how} int {prefix}_{name}({parameters}) {{"]
-    lines += _locals(function, text)
-    lines += [f"  const {call} real(function, words);", text + "}"]
+    lines += [f"  {call} real(function, words);"]
+    # A call within another one needs no arguments.
+    enter = _ENTER.match(text)
+    text = text[enter.end() :] if enter else text
+    lines += [enter[0].rstrip("\n")] if enter else []
+    lines += [*_locals(function, text), text + "}"]
     return "\n".join(lines)
 
 

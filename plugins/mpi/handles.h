@@ -30,14 +30,19 @@ constexpr int kSuccess = 0;               ///< MPI_SUCCESS, fixed by the standar
 /// as well both are the same number. A Fortran status is a C status. The special addresses are
 /// those of variables in common blocks, one per way to spell their names; null: none.
 constexpr uint32_t kSpellings = 4;
+struct SpecialAddress {
+  const void* spellings[kSpellings];
+  uint64_t lowest;  ///< of these
+  uint64_t range;   ///< from there to the highest
+};
 struct FortranAbi {
-  bool is_known;                            ///< false: the Fortran wrappers only forward
-  bool plain_calls_c;                       ///< mpi_send_ calls MPI_Send, whose wrapper sees it
-  Handle integer;                           ///< MPI_INTEGER
-  Handle byte;                              ///< MPI_BYTE
-  const void* in_place[kSpellings];         ///< MPI_IN_PLACE
-  const void* status_ignore[kSpellings];    ///< MPI_STATUS_IGNORE
-  const void* statuses_ignore[kSpellings];  ///< MPI_STATUSES_IGNORE
+  bool is_known;                   ///< false: the Fortran wrappers only forward
+  bool plain_calls_c;              ///< mpi_send_ calls MPI_Send, whose wrapper sees it
+  Handle integer;                  ///< MPI_INTEGER
+  Handle byte;                     ///< MPI_BYTE
+  SpecialAddress in_place;         ///< MPI_IN_PLACE
+  SpecialAddress status_ignore;    ///< MPI_STATUS_IGNORE
+  SpecialAddress statuses_ignore;  ///< MPI_STATUSES_IGNORE
 };
 
 /// Numbers of MPI-IO.
@@ -114,6 +119,21 @@ struct Abi {
 
 /// Finds an object or function of the loaded MPI library (library.h: find_symbol).
 using FindSymbol = void* (*)(const char* name);
+
+/// Looks for the variable that `names` are spellings of; null: no name.
+inline SpecialAddress find_special(FindSymbol find, const char* const (&names)[kSpellings]) {
+  SpecialAddress address = {{}, ~uint64_t{0}, 0};
+  uint64_t highest = 0;
+  for (uint32_t i = 0; i < kSpellings; ++i) {
+    address.spellings[i] = names[i] != nullptr ? find(names[i]) : nullptr;
+    if (address.spellings[i] == nullptr) continue;
+    const auto at = reinterpret_cast<uint64_t>(address.spellings[i]);
+    if (at < address.lowest) address.lowest = at;
+    if (at > highest) highest = at;
+  }
+  if (highest != 0) address.range = highest - address.lowest;
+  return address;
+}
 
 using VisitDatatype = void (*)(Handle datatype);
 
@@ -207,6 +227,7 @@ struct Handles {
 
 /// The handle at `handle`, or `none` where a program passes a null pointer, which MPI refuses.
 [[gnu::always_inline]] inline Handle handle_at(Handles handle, const Handle& none) {
+  if (handle.convert != nullptr) return handle[0];  // Fortran's INTEGER is always there
   return __builtin_expect(handle.is_null(), false) ? none : handle[0];
 }
 

@@ -62,7 +62,7 @@ int initialize(const Site& site, Call real) {
     if (result == kSuccess) mpi_is_initialized();
     return result;
   }
-  const OpenCall call = begin_call(w, site.id);
+  OpenCall call = begin_call(w, site.id);
   const int result = real();
   finish_span(call, failed(result));
   if (result == kSuccess) mpi_is_initialized();
@@ -122,7 +122,7 @@ template <class Call>
 int abort_job(Call real) {
   Writer* w;
   if (enter(kSiteAbort, w) == 0) return real();
-  const OpenCall call = begin_call(w, kSiteAbort.id);
+  OpenCall call = begin_call(w, kSiteAbort.id);
   const int result = real();
   finish_span(call, failed(result));
   return result;

@@ -64,12 +64,13 @@ Envelope settled_outgoing(int64_t count, Handle datatype, int destination, int t
                           Handle comm) noexcept {
   Communicator* c = learn_communicator(comm);
   const bool is_nobody = destination == abi.proc_null;
-  return {c, is_nobody ? 0 : bytes_of(count, datatype), peer_in(*c, destination), tag, true};
+  return {c, is_nobody ? 0 : bytes_of(count, datatype), pack_pair(peer_in(*c, destination), tag),
+          true};
 }
 
 Envelope settled_incoming(int source, int tag, Handle comm) noexcept {
   Communicator* c = learn_communicator(comm);
-  return {c, 0, peer_in(*c, source), tag, true};
+  return {c, 0, pack_pair(peer_in(*c, source), tag), true};
 }
 
 void finish_start_exchange(const OpenCall& call, const Envelope& sent, const Envelope& asked,
@@ -80,13 +81,13 @@ void finish_start_exchange(const OpenCall& call, const Envelope& sent, const Env
   }
   const uint64_t number = next_request_numbers(2);
   finish_message(begin_call(call.w, isendrecv_region()), kIncoming | kNonblocking,
-                 asked.communicator->id, 0, asked.peer_tag(), number + 1);
-  finish_message(call, kOutgoing | kNonblocking, sent.communicator->id, sent.bytes, sent.peer_tag(),
+                 asked.communicator->id, 0, asked.peer_tag, number + 1);
+  finish_message(call, kOutgoing | kNonblocking, sent.communicator->id, sent.bytes, sent.peer_tag,
                  number);
   Request both = {
-      load_handle(request),   number, sent.bytes, sent.communicator, sent.peer, sent.tag, {0},
+      load_handle(request),   number, sent.bytes, sent.communicator, sent.peer(), sent.tag(), {0},
       RequestKind::kExchange, false};
-  both.source = asked.peer;
+  both.source = asked.peer();
   put_request(call.w, both);
 }
 
@@ -94,11 +95,11 @@ void finish_prepare(const OpenCall& call, RequestKind kind, const Envelope& e, H
                     int result, bool is_partitioned) noexcept {
   if (!finish_preparing(call, result)) return;
   Request prepared = {
-      load_handle(request), 0, e.bytes, e.communicator, e.peer, e.tag, {0}, kind, true};
+      load_handle(request), 0, e.bytes, e.communicator, e.peer(), e.tag(), {0}, kind, true};
   prepared.is_partitioned = is_partitioned;
   if (is_partitioned) {
     const bool is_send = kind == RequestKind::kSend;
-    prepared.channel = g_channels.next(e.communicator->id, e.peer_tag(), is_send);
+    prepared.channel = g_channels.next(e.communicator->id, e.peer_tag, is_send);
   }
   put_request(call.w, prepared);
 }
@@ -155,12 +156,12 @@ Envelope matched(Writer* w, Handles message) noexcept {
   const Handle handle = handle_at(message, abi.message_null);
   Request known;
   if (handle == abi.message_no_proc) {
-    return {find_communicator(abi.comm_null), 0, kNoPeer, abi.any_tag, true};
+    return {find_communicator(abi.comm_null), 0, pack_pair(kNoPeer, abi.any_tag), true};
   }
   if (!forget_request(w, handle, &known)) {
-    return {find_communicator(abi.comm_null), 0, kAnyPeer, abi.any_tag, true};
+    return {find_communicator(abi.comm_null), 0, pack_pair(kAnyPeer, abi.any_tag), true};
   }
-  return {known.communicator, 0, kAnyPeer, abi.any_tag, true};
+  return {known.communicator, 0, pack_pair(kAnyPeer, abi.any_tag), true};
 }
 
 }  // namespace aon::mpi

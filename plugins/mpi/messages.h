@@ -8,8 +8,8 @@
 /// Thread: any.   Cost: beside the two clock reads some loads and stores.
 #pragma once
 
+#include <aon/mpi_records.h>
 #include <aon/record.h>
-#include <aon/writer.h>
 
 #include "mpi/call.h"
 #include "mpi/communicators.h"
@@ -22,26 +22,32 @@ namespace aon::mpi {
 struct Envelope {
   Communicator* communicator;
   uint64_t bytes;
-  int32_t peer;
-  int32_t tag;
-  bool is_whole;  ///< false: settle() has more to learn
+  uint64_t peer_tag;  ///< as the records have them
+  bool is_whole;      ///< false: settle() has more to learn
 
-  uint64_t peer_tag() const { return pack_pair(peer, tag); }
+  int32_t peer() const { return pair_low(peer_tag); }
+  int32_t tag() const { return pair_high(peer_tag); }
 };
 
-[[gnu::always_inline]] inline Envelope outgoing(int64_t count, Handle datatype, int destination,
-                                                int tag, Handle comm) {
+/// Here and in settle() an argument is C's, or Fortran's that is looked at when it is needed
+/// (fortran.h).
+template <class Count, class Datatype, class Integer, class Comm>
+[[gnu::always_inline]] inline Envelope outgoing(Count count, Datatype datatype, Integer destination,
+                                                Integer tag, Comm comm) {
   Communicator* c = find_communicator(comm);
-  const bool is_nobody = destination == abi.proc_null;
-  const bool has_bytes = is_nobody || is_basic(datatype);
-  return {c, is_nobody || !has_bytes ? 0 : bytes_of(count, datatype), peer_in(*c, destination), tag,
+  const int to = destination;
+  const bool is_nobody = to == abi.proc_null;
+  const Handle type = datatype;
+  const bool has_bytes = is_nobody || is_basic(type);
+  return {c, is_nobody || !has_bytes ? 0 : bytes_of(count, type), pack_pair(peer_in(*c, to), tag),
           has_bytes && c->id != 0};
 }
 
 /// What a receive will get is not known yet: no bytes.
-[[gnu::always_inline]] inline Envelope incoming(int source, int tag, Handle comm) {
+template <class Integer, class Comm>
+[[gnu::always_inline]] inline Envelope incoming(Integer source, Integer tag, Comm comm) {
   Communicator* c = find_communicator(comm);
-  return {c, 0, peer_in(*c, source), tag, c->id != 0};
+  return {c, 0, pack_pair(peer_in(*c, source), tag), c->id != 0};
 }
 
 Envelope settled_outgoing(int64_t count, Handle datatype, int destination, int tag,
@@ -49,14 +55,16 @@ Envelope settled_outgoing(int64_t count, Handle datatype, int destination, int t
 Envelope settled_incoming(int source, int tag, Handle comm) noexcept;
 
 /// After the call: what could not be known before it, if MPI took it.
-[[gnu::always_inline]] inline void settle(Envelope* e, int64_t count, Handle datatype,
-                                          int destination, Handle comm, int result) {
+template <class Count, class Datatype, class Integer, class Comm>
+[[gnu::always_inline]] inline void settle(Envelope* e, Count count, Datatype datatype,
+                                          Integer destination, Comm comm, int result) {
   if (AON_LIKELY(e->is_whole) || result != kSuccess) return;
-  *e = settled_outgoing(count, datatype, destination, e->tag, comm);
+  *e = settled_outgoing(count, datatype, destination, e->tag(), comm);
 }
-[[gnu::always_inline]] inline void settle(Envelope* e, int source, Handle comm, int result) {
+template <class Integer, class Comm>
+[[gnu::always_inline]] inline void settle(Envelope* e, Integer source, Comm comm, int result) {
   if (AON_LIKELY(e->is_whole) || result != kSuccess) return;
-  *e = settled_incoming(source, e->tag, comm);
+  *e = settled_incoming(source, e->tag(), comm);
 }
 
 /// What a receive got. `failed_result`: the status says nothing, the envelope stays as asked.
@@ -64,18 +72,18 @@ Envelope settled_incoming(int source, int tag, Handle comm) noexcept;
                                                 int result) {
   if (AON_UNLIKELY(result != kSuccess)) return asked;
   return {asked.communicator, status_bytes(status),
-          peer_in(*asked.communicator, status_source(status)), status_tag(status), true};
+          pack_pair(peer_in(*asked.communicator, status_source(status)), status_tag(status)), true};
 }
 
 [[gnu::always_inline]] inline OpenCall begin_message(Writer* w, const Site& site,
                                                      const Envelope& e) {
-  return begin_call(w, site.id, e.communicator->id, e.peer_tag(), e.bytes);
+  return begin_call(w, site.id, e.communicator->id, e.peer_tag, e.bytes);
 }
 
 [[gnu::always_inline]] inline void finish_blocking(const OpenCall& call, uint16_t direction,
                                                    const Envelope& e, int result) {
   finish_message(call, static_cast<uint16_t>(direction | failed(result)), e.communicator->id,
-                 e.bytes, e.peer_tag(), 0);
+                 e.bytes, e.peer_tag, 0);
 }
 
 /// The record of a call that starts a transfer, and its request. A call that failed starts none.
@@ -88,8 +96,10 @@ Envelope settled_incoming(int source, int tag, Handle comm) noexcept;
   }
   const uint64_t number = next_request_number();
   finish_message(call, static_cast<uint16_t>(direction | kNonblocking), e.communicator->id, e.bytes,
-                 e.peer_tag(), number);
-  put_started(load_handle(request), number, e.communicator, e.bytes, e.peer_tag(), kind);
+                 e.peer_tag, number);
+  const auto put = kind == RequestKind::kSend ? put_started<RequestKind::kSend>
+                                              : put_started<RequestKind::kReceive>;
+  put(load_handle(request), number, e.communicator, e.bytes, e.peer_tag);
 }
 
 /// MPI_Isendrecv: two messages, one within the other, with one request.

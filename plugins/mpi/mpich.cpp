@@ -46,13 +46,17 @@ bool is_of_this_abi(const char* soname) {
          !starts_with(soname, "libmpi_abi");
 }
 
+constexpr const char* kInPlace[kSpellings] = {"MPIR_F08_MPI_IN_PLACE"};
+constexpr const char* kStatusIgnore[kSpellings] = {"MPIR_F08_MPI_STATUS_IGNORE_OBJ"};
+constexpr const char* kStatusesIgnore[kSpellings] = {"MPIR_F08_MPI_STATUSES_IGNORE_OBJ"};
+
 /// Its mpi_send_ and mpi_send_f08ts_ call MPI_Send, so C's wrappers see them; what is left are
 /// functions of mpi_f08 without buffers.
 FortranAbi describe_fortran(FindSymbol find) {
   FortranAbi f = {};
-  f.in_place[0] = find("MPIR_F08_MPI_IN_PLACE");
-  f.status_ignore[0] = find("MPIR_F08_MPI_STATUS_IGNORE_OBJ");
-  f.statuses_ignore[0] = find("MPIR_F08_MPI_STATUSES_IGNORE_OBJ");
+  f.in_place = find_special(find, kInPlace);
+  f.status_ignore = find_special(find, kStatusIgnore);
+  f.statuses_ignore = find_special(find, kStatusesIgnore);
   f.integer = 0x4c00041b;
   f.byte = 0x4c00010d;
   f.plain_calls_c = true;

@@ -92,11 +92,9 @@ constexpr const char* kStatusesIgnore[kSpellings] = {
 /// Its Fortran calls the PMPI names.
 FortranAbi describe_fortran(FindSymbol find) {
   FortranAbi f = {};
-  for (uint32_t i = 0; i < kSpellings; ++i) {
-    f.in_place[i] = find(kInPlace[i]);
-    f.status_ignore[i] = find(kStatusIgnore[i]);
-    f.statuses_ignore[i] = find(kStatusesIgnore[i]);
-  }
+  f.in_place = find_special(find, kInPlace);
+  f.status_ignore = find_special(find, kStatusIgnore);
+  f.statuses_ignore = find_special(find, kStatusesIgnore);
   f.integer = address(find, "ompi_mpi_integer");
   f.byte = address(find, "ompi_mpi_byte");
   f.is_known = true;

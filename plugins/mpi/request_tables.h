@@ -212,12 +212,19 @@ class Stack {
     if (AON_UNLIKELY(count_ == capacity_) && !grow()) return nullptr;
     return &entries_[count_++];
   }
+  /// Takes the newest one if it is `handle`. Returns where it stands still, else null.
+  [[gnu::always_inline]] const Request* take_newest(Handle handle) AON_REQUIRES(lock) {
+    if (AON_UNLIKELY(count_ == 0)) return nullptr;
+    Request* newest = &entries_[count_ - 1];
+    if (AON_UNLIKELY(newest->handle != handle)) return nullptr;
+    --count_;
+    return newest;
+  }
   /// Takes the newest of `handle`. Returns where it stands still: in its place, or in `room` when
   /// others lay on it. Null: there is none.
   [[gnu::always_inline]] const Request* take(Handle handle, RequestRoom* room) AON_REQUIRES(lock) {
-    if (AON_UNLIKELY(count_ == 0)) return nullptr;
-    if (AON_UNLIKELY(entries_[count_ - 1].handle != handle)) return take_buried(handle, room);
-    return &entries_[--count_];
+    const Request* taken = take_newest(handle);
+    return AON_LIKELY(taken != nullptr) ? taken : take_buried(handle, room);
   }
   /// As of a table.
   template <class Put>

@@ -161,48 +161,55 @@ void put_request(const Writer* w, const Request& request) noexcept {
 
 namespace {
 
-/// A send or receive that has begun.
+/// A send or receive that has begun. Its kind is known: it is stored with all that stands beside it.
+template <RequestKind kKind>
 [[gnu::always_inline]] inline Request started(Handle handle, uint64_t number,
                                               Communicator* communicator, uint64_t bytes,
-                                              uint64_t peer_tag, RequestKind kind) {
+                                              uint64_t peer_tag) {
   return {handle, number, bytes, communicator, pair_low(peer_tag), pair_high(peer_tag),
-          {0},    kind,   false};
+          {0},    kKind,  false};
 }
 
 /// put_started() where no place was found at once. It and the next one are reached by jumps: none
 /// saves registers for another.
+template <RequestKind kKind>
 [[gnu::noinline]] void put_started_slow(Handle handle, uint64_t number, Communicator* communicator,
-                                        uint64_t bytes, uint64_t peer_tag, RequestKind kind) {
+                                        uint64_t bytes, uint64_t peer_tag) {
   const bool fits = put(writer(), handle, [=](Request* place) {
-    *place = started(handle, number, communicator, bytes, peer_tag, kind);
+    *place = started<kKind>(handle, number, communicator, bytes, peer_tag);
   });
   if (AON_UNLIKELY(!fits)) count_unfollowed();
 }
+template <RequestKind kKind>
 [[gnu::noinline]] void put_started_in_table(Handle handle, uint64_t number,
                                             Communicator* communicator, uint64_t bytes,
-                                            uint64_t peer_tag,
-                                            RequestKind kind) AON_NO_THREAD_SAFETY_ANALYSIS {
+                                            uint64_t peer_tag) AON_NO_THREAD_SAFETY_ANALYSIS {
   Request* place = g_tables[kInTurns].place_at_once(handle);
   if (AON_UNLIKELY(place == nullptr)) {
-    return put_started_slow(handle, number, communicator, bytes, peer_tag, kind);
+    return put_started_slow<kKind>(handle, number, communicator, bytes, peer_tag);
   }
-  *place = started(handle, number, communicator, bytes, peer_tag, kind);
+  *place = started<kKind>(handle, number, communicator, bytes, peer_tag);
 }
 
 }  // namespace
 
+template <RequestKind kKind>
 void put_started(Handle handle, uint64_t number, Communicator* communicator, uint64_t bytes,
-                 uint64_t peer_tag, RequestKind kind) noexcept AON_NO_THREAD_SAFETY_ANALYSIS {
+                 uint64_t peer_tag) noexcept AON_NO_THREAD_SAFETY_ANALYSIS {
   const bool is_locked = AON_UNLIKELY(threads_are_concurrent());
   if (!is_locked && !is_shared_request(handle)) {
-    return put_started_in_table(handle, number, communicator, bytes, peer_tag, kind);
+    return put_started_in_table<kKind>(handle, number, communicator, bytes, peer_tag);
   }
   Request* place = is_locked ? nullptr : g_stacks[kInTurns].place_at_once();
   if (AON_UNLIKELY(place == nullptr)) {
-    return put_started_slow(handle, number, communicator, bytes, peer_tag, kind);
+    return put_started_slow<kKind>(handle, number, communicator, bytes, peer_tag);
   }
-  *place = started(handle, number, communicator, bytes, peer_tag, kind);
+  *place = started<kKind>(handle, number, communicator, bytes, peer_tag);
 }
+template void put_started<RequestKind::kSend>(Handle, uint64_t, Communicator*, uint64_t,
+                                              uint64_t) noexcept;
+template void put_started<RequestKind::kReceive>(Handle, uint64_t, Communicator*, uint64_t,
+                                                 uint64_t) noexcept;
 
 void reckon_with_threads() noexcept {
   if (threads_are_concurrent()) return;
@@ -319,14 +326,23 @@ bool copy_taken(const Request* taken, Handle handle, Request* out) {
   return true;
 }
 
-}  // namespace
-
-const Request* claim_request(const Writer* w, Handle handle, uint64_t newest,
-                             RequestRoom* room) noexcept AON_NO_THREAD_SAFETY_ANALYSIS {
+/// Reached by a jump that moves no argument.
+[[gnu::noinline]] const Request* claim_anywhere(const Writer* w, Handle handle, uint64_t newest,
+                                                RequestRoom* room) AON_NO_THREAD_SAFETY_ANALYSIS {
   if (is_hidden(w, handle)) return nullptr;
   if (is_shared_request(handle)) return take_shared(w, handle, room);
   if (AON_UNLIKELY(threads_are_concurrent())) return take_locked(handle, newest, room);
   return take_from(&g_tables[kInTurns], handle, newest, room);
+}
+
+}  // namespace
+
+const Request* claim_request(const Writer* w, Handle handle, uint64_t newest,
+                             RequestRoom* room) noexcept AON_NO_THREAD_SAFETY_ANALYSIS {
+  if (is_shared_request(handle) && w != nullptr && AON_LIKELY(!threads_are_concurrent())) {
+    if (const Request* taken = g_stacks[kInTurns].take_newest(handle)) return taken;
+  }
+  return claim_anywhere(w, handle, newest, room);
 }
 
 bool take_request(const Writer* w, Handle handle, uint64_t newest, Request* out) noexcept {

@@ -29,7 +29,7 @@ _ENTER_COMMUNICATION = """\
 _SPAN = (
     _ENTER
     + """\
-  const OpenCall call = begin_call(w, kSite{name}.id);
+  OpenCall call = begin_call(w, kSite{name}.id);
   const auto result = real({all});
   finish_span(call, {failed}, weight);
   return result;
@@ -40,7 +40,7 @@ _SEND = (
     _ENTER_COMMUNICATION
     + """\
   Envelope sent = outgoing({count}, {datatype}, {dest}, {tag}, {comm});
-  const OpenCall call = begin_message(w, kSite{name}, sent);
+  OpenCall call = begin_message(w, kSite{name}, sent);
   const int result = real({all});
   settle(&sent, {count}, {datatype}, {dest}, {comm}, result);
   finish_blocking(call, kOutgoing, sent, result);
@@ -54,7 +54,7 @@ _RECEIVE = (
   Envelope asked = incoming({source}, {tag}, {comm});
   OwnStatus own;
   Status* told = {status} == abi.status_ignore ? own.get() : {status};
-  const OpenCall call = begin_message(w, kSite{name}, asked);
+  OpenCall call = begin_message(w, kSite{name}, asked);
   const int result = real({with_status});
   settle(&asked, {source}, {comm}, result);
   finish_blocking(call, kIncoming, received(asked, told, result), result);
@@ -68,7 +68,7 @@ _MATCHED_RECEIVE = (
   const Envelope asked = matched(w, {message});
   OwnStatus own;
   Status* told = {status} == abi.status_ignore ? own.get() : {status};
-  const OpenCall call = begin_message(w, kSite{name}, asked);
+  OpenCall call = begin_message(w, kSite{name}, asked);
   const int result = real({with_status});
   finish_blocking(call, kIncoming, received(asked, told, result), result);
   return result;
@@ -82,13 +82,13 @@ _EXCHANGE = (
   Envelope asked = incoming({source}, {recvtag}, {comm});
   OwnStatus own;
   Status* told = {status} == abi.status_ignore ? own.get() : {status};
-  const OpenCall call = begin_message(w, kSite{name}, sent);
+  OpenCall call = begin_message(w, kSite{name}, sent);
   const int result = real({with_status});
   settle(&sent, {sendcount}, {sendtype}, {dest}, {comm}, result);
   settle(&asked, {source}, {comm}, result);
   const Envelope got = received(asked, told, result);
-  finish_exchange(call, failed(result), sent.communicator->id, sent.bytes, sent.peer_tag(),
-                  got.bytes, got.peer_tag());
+  finish_exchange(call, failed(result), sent.communicator->id, sent.bytes, sent.peer_tag,
+                  got.bytes, got.peer_tag);
   return result;
 """
 )
@@ -102,7 +102,7 @@ _ENTER_PREPARING = """\
 
 _SEND_REQUEST = """\
   Envelope sent = outgoing({count}, {datatype}, {dest}, {tag}, {comm});
-  const OpenCall call = {begin}begin_message(w, kSite{name}, sent){or_none};
+  OpenCall call = {begin}begin_message(w, kSite{name}, sent){or_none};
   const int result = real({all});
   settle(&sent, {count}, {datatype}, {dest}, {comm}, result);
   {finish}(call, RequestKind::kSend, sent, {request}, result);
@@ -111,7 +111,7 @@ _SEND_REQUEST = """\
 
 _RECEIVE_REQUEST = """\
   Envelope asked = incoming({source}, {tag}, {comm});
-  const OpenCall call = {begin}begin_message(w, kSite{name}, asked){or_none};
+  OpenCall call = {begin}begin_message(w, kSite{name}, asked){or_none};
   const int result = real({all});
   settle(&asked, {source}, {comm}, result);
   {finish}(call, RequestKind::kReceive, asked, {request}, result);
@@ -141,7 +141,7 @@ _START_MATCHED_RECEIVE = (
     _ENTER_COMMUNICATION
     + """\
   const Envelope asked = matched(w, {message});
-  const OpenCall call = begin_message(w, kSite{name}, asked);
+  OpenCall call = begin_message(w, kSite{name}, asked);
   const int result = real({all});
   finish_start(call, RequestKind::kReceive, asked, {request}, result);
   return result;
@@ -151,7 +151,7 @@ _START_MATCHED_RECEIVE = (
 _START_ONE = (
     _ENTER_COMMUNICATION
     + """\
-  const OpenCall call = begin_call(w, kSite{name}.id);
+  OpenCall call = begin_call(w, kSite{name}.id);
   const Handle given = handle_at({request}, abi.request_null);
   const int result = real({all});
   finish_start_one(call, given, {request}, result);
@@ -162,7 +162,7 @@ _START_ONE = (
 _START_ALL = (
     _ENTER_COMMUNICATION
     + """\
-  const OpenCall call = begin_call(w, kSite{name}.id);
+  OpenCall call = begin_call(w, kSite{name}.id);
   const WaitMany given({count}, {requests}, 1, abi.status_ignore);
   const uint64_t first = start_each(w, {count}, {requests});
   const int result = real({all});
@@ -176,7 +176,7 @@ _START_ALL = (
 _MATCHED_PROBE = (
     _ENTER
     + """\
-  const OpenCall call = begin_call(w, kSite{name}.id);
+  OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({all});
   if (result == kSuccess) remember_message(w, {message}, {comm});
   finish_span(call, probe_flags(result, {message}));
@@ -187,7 +187,7 @@ _MATCHED_PROBE = (
 _CANCEL = (
     _ENTER
     + """\
-  const OpenCall call = begin_call(w, kSite{name}.id);
+  OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({all});
   if (result == kSuccess) note_cancel({request});
   finish_span(call, failed(result));
@@ -209,7 +209,7 @@ _CROSS_REQUEST = """\
 _FREE_REQUEST = (
     _ENTER
     + """\
-  const OpenCall call = begin_call(w, kSite{name}.id);
+  OpenCall call = begin_call(w, kSite{name}.id);
   free_request(w, handle_at({request}, abi.request_null));
   const int result = real({all});
   finish_span(call, failed(result));
@@ -222,7 +222,7 @@ _COLLECTIVE = (
     _ENTER_COMMUNICATION
     + """\
   Communicator* c = find_communicator({comm});
-  const OpenCall call = begin_call(w, kSite{name}.id, c->id);
+  OpenCall call = begin_call(w, kSite{name}.id, c->id);
   const int result = real({all});
   c = settled(c, {comm}, result);
   const Bytes bytes = result == kSuccess ? Traffic(c).{bytes} : Bytes{{0, 0}};
@@ -235,7 +235,7 @@ _START_COLLECTIVE = (
     _ENTER_COMMUNICATION
     + """\
   Communicator* c = find_communicator({comm});
-  const OpenCall call = begin_call(w, kSite{name}.id, c->id);
+  OpenCall call = begin_call(w, kSite{name}.id, c->id);
   const int result = real({all});
   c = settled(c, {comm}, result);
   const Bytes bytes = result == kSuccess ? Traffic(c).{bytes} : Bytes{{0, 0}};
@@ -249,7 +249,7 @@ _PREPARE_COLLECTIVE = (
     _ENTER_PREPARING
     + """\
   Communicator* c = find_communicator({comm});
-  const OpenCall call = weight != 0 ? begin_call(w, kSite{name}.id) : OpenCall{{}};
+  OpenCall call = weight != 0 ? begin_call(w, kSite{name}.id) : OpenCall{{}};
   const int result = real({all});
   c = settled(c, {comm}, result);
   const Bytes bytes = result == kSuccess ? Traffic(c).{bytes} : Bytes{{0, 0}};
@@ -264,7 +264,7 @@ _START_EXCHANGE = (
     + """\
   Envelope sent = outgoing({sendcount}, {sendtype}, {dest}, {sendtag}, {comm});
   Envelope asked = incoming({source}, {recvtag}, {comm});
-  const OpenCall call = begin_message(w, kSite{name}, sent);
+  OpenCall call = begin_message(w, kSite{name}, sent);
   const int result = real({all});
   settle(&sent, {sendcount}, {sendtype}, {dest}, {comm}, result);
   settle(&asked, {source}, {comm}, result);
@@ -287,7 +287,7 @@ _CREATE = """\
     }}
     return result;
   }}
-  const OpenCall call = begin_call(w, kSite{name}.id, parent->id);
+  OpenCall call = begin_call(w, kSite{name}.id, parent->id);
   const int result = real({all});
   parent = settled(parent, {parent_handle}, result);
   {finish}
@@ -349,7 +349,7 @@ _FREE_COMMUNICATOR = """\
   }}
   const Communicator* c = find_communicator(handle);
   Communicator* taken = take_communicator(handle);
-  const OpenCall call = begin_call(w, kSite{name}.id, c->id);
+  OpenCall call = begin_call(w, kSite{name}.id, c->id);
   const int result = real({all});
   finish_blocking_collective(call, CollectiveOperation::kDestroyHandle, *c, kNoRoot, {{0, 0}},
                              result);

@@ -3,7 +3,7 @@ nested calls of templates.py, and whole ones."""
 
 _TRANSFER = """\
   const Window* window = find_window({win});
-  const OpenCall call = begin_call(w, kSite{name}.id);
+  OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({all});
   const Bytes bytes = result == kSuccess ? {bytes} : Bytes{{0, 0}};
   finish_transfer(call, RmaOperation::{operation}, *window, {target_rank}, bytes, result);
@@ -12,7 +12,7 @@ _TRANSFER = """\
 
 _START_TRANSFER = """\
   const Window* window = find_window({win});
-  const OpenCall call = begin_call(w, kSite{name}.id);
+  OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({all});
   const Bytes bytes = result == kSuccess ? {bytes} : Bytes{{0, 0}};
   finish_start_transfer(call, RmaOperation::{operation}, *window, {target_rank}, bytes, {request},
@@ -22,7 +22,7 @@ _START_TRANSFER = """\
 
 _SYNCHRONIZE = """\
   const Window* window = find_window({win});
-  const OpenCall call = begin_call(w, kSite{name}.id);
+  OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({all});
   finish_window_call(call, RmaOperation::{operation}, *window, {target}, 0, result);
   return result;
@@ -32,7 +32,7 @@ _LOCK_WINDOW = _SYNCHRONIZE.replace("RmaOperation::{operation}", "lock_operation
 
 _CLOSE_EPOCH = """\
   const Window* window = find_window({win});
-  const OpenCall call = begin_call(w, kSite{name}.id);
+  OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({all});
   finish_window_call(call, RmaOperation::{operation}, *window, kAnyPeer,
                      window->{epoch}.load(std::memory_order_relaxed), result);
@@ -41,7 +41,7 @@ _CLOSE_EPOCH = """\
 
 # MPI_Win_test: a poll whose success ends an epoch.
 _POLL_WINDOW = """\
-  const OpenCall call = begin_call(w, kSite{name}.id);
+  OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({all});
   if (result == kSuccess && *{flag} != 0) {{
     const Window* window = find_window({win});
@@ -71,7 +71,7 @@ _OPEN_EPOCH = """\
     window->{epoch}.store(0, std::memory_order_relaxed);
     return real({all});
   }}
-  const OpenCall call = begin_call(w, kSite{name}.id);
+  OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({all});
   const uint32_t epoch_group = result == kSuccess ? group_id({group}) : 0;
   window->{epoch}.store(epoch_group, std::memory_order_relaxed);
@@ -131,7 +131,7 @@ _FREE_WINDOW = """\
     end_window(window, handle, result);
     return result;
   }}
-  const OpenCall call = begin_call(w, kSite{name}.id);
+  OpenCall call = begin_call(w, kSite{name}.id);
   const int result = real({all});
   finish_window_call(call, end_of(window->flavour), *window, kAnyPeer, 0, result);
   end_window(window, handle, result);

@@ -145,7 +145,7 @@ uint32_t group_id(Handle group) noexcept {
 void record_tested(const Site& site, Handle window, int result) noexcept {
   Writer* w = writer();
   if (w->slot == nullptr) return;  // the call ended in a fork()ed child
-  const OpenCall call = begin_call(w, site.id);
+  OpenCall call = begin_call(w, site.id);
   const Window* tested = find_window(window);
   finish_window_call(call, RmaOperation::kTest, *tested, kAnyPeer,
                      tested->exposure_group.load(std::memory_order_relaxed), result);

@@ -3,7 +3,8 @@
 
     scripts/checks/tidy.py BUILD FILE...      exit 1 when anything was found
 
-A header is looked at in one of the sources that include it: that of its name, else the first.
+A header is looked at in one of the sources that include it: that of its name, else the first that
+was not generated.
 A file without findings is not looked at again, by any clone of this user, until it changes, or
 anything it includes of this tree, its flags or the rules: $XDG_CACHE_HOME/aon-tidy has an empty
 file for each that passed, named by a hash of all that.
@@ -51,7 +52,7 @@ def object_of(entry):
 def sources_of(wanted, entries, dependencies):
     """What the build compiles of `wanted` (others have no flags to be read with), by name."""
     includers = {}
-    for path in sorted(entries):
+    for path in sorted(path for path in entries if "generated" not in path.parts):
         for file in dependencies.get(object_of(entries[path]), []):
             includers.setdefault(file, path)
     named = [path.with_suffix(".cpp") if path.suffix == ".h" else path for path in wanted]

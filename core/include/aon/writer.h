@@ -19,7 +19,7 @@
 ///     }
 ///     [[gnu::noinline]] int record_full(...) {        // apart, or every call pays for its frame
 ///       if (is_inside_call(writer())) return real(...);
-///       const OpenCall call = begin_call(writer(), kSite.id, comm, peer_tag, bytes);
+///       OpenCall call = begin_call(writer(), kSite.id, comm, peer_tag, bytes);
 ///       const int result = real(...);
 ///       finish_message(call, flags, comm, bytes, peer_tag, request);
 ///       return result;
@@ -101,7 +101,8 @@ struct Site {
   uint32_t default_mode;  ///< SiteMode until the agent says otherwise
 };
 
-/// A call that has been entered: what its wrapper keeps across the real call.
+/// A call that has been entered: what its wrapper keeps across the real call, in registers where
+/// the variable is not const (g++ 12 lets one that is and was returned stay in memory).
 struct OpenCall {
   Writer* w;
   uint64_t start_ticks;
@@ -147,12 +148,14 @@ AON_EXPORT void aon_writer_unwind_spans(Writer* w, const char* frame) noexcept;
 AON_EXPORT uint64_t aon_writer_begin_nested(Writer* w, uint64_t mark,
                                             const OpenSpan* span) noexcept;
 
-/// emit() from a signal handler inside another one, or after one that was left by longjmp. `frame`
-/// is that of the emit.
-/// Thread: owner.   Signal: safe.   Cost: one syscall (sigaltstack).
-AON_EXPORT bool aon_writer_put_nested(Writer* w, const char* frame, const Record* record) noexcept;
+/// emit() of a built record at any cost: from a signal handler inside another one, after one that
+/// was left by longjmp, or into a new chunk. `frame` is that of the emit, `now` its time.
+/// Thread: owner.   Signal: safe.   Cost: as aon_writer_extend; inside another one a sigaltstack.
+AON_EXPORT bool aon_writer_put_slow(Writer* w, const char* frame, const Record* record,
+                                    uint64_t now) noexcept;
 
-/// finish_call() of a nested (kInsideSpan) or very long call, or with a record of counters before.
+/// finish_call() of a nested (kInsideSpan) or very long call, with a record of counters before, or
+/// as aon_writer_put_slow(). In a child that was fork()ed inside the call it does nothing.
 /// Thread: owner.   Signal: safe.
 AON_EXPORT void aon_writer_finish_slow(Writer* w, uint32_t depth, Record* record, uint32_t words,
                                        uint64_t duration) noexcept;
@@ -306,37 +309,47 @@ constexpr uint32_t kThinning = 8;
   return count_call(w, site, mode, untimed);
 }
 
-/// Writes one record of `slots` slots: `fill` stores its bytes. Returns false when it was refused
-/// (and counted). `fill` must not touch anything but the record. `w` is attached.
-template <class Fill>
-[[gnu::always_inline]] inline bool emit(Writer* w, uint32_t slots, bool counted, uint64_t now,
-                                        Fill fill) {
-  const char* frame = current_frame();
-  if (AON_UNLIKELY(w->depth != 0)) {
-    Record record;
-    fill(reinterpret_cast<char*>(&record));
-    return aon_writer_put_nested(w, frame, &record);
-  }
+/// Begins a record of `bytes` bytes at the cursor of context 0. False where that takes more than a
+/// look: within the emit that a signal interrupted, in a new chunk, or in a fork()ed child. Then
+/// nothing is begun.
+[[gnu::always_inline]] inline bool begin_record(Writer* w, uint32_t bytes) {
+  if (AON_UNLIKELY(w->depth != 0)) return false;
   WriterContext& context = w->context[0];
-  context.frame = frame;
+  context.frame = current_frame();
   compiler_barrier();
   w->depth = 1;
   compiler_barrier();
-  const uint32_t bytes = slots * kSlotBytes;
-  bool ok = true;
-  if (AON_UNLIKELY(context.end - context.cursor < int64_t{bytes})) {
-    ok = aon_writer_extend(w, &context, bytes, counted, now);
-  }
-  if (AON_LIKELY(ok)) {
-    fill(context.cursor);
-    context.cursor += bytes;
-    context.committed += bytes + (counted ? uint64_t{1} << 32 : 0);
-    context.chunk->committed.store(context.committed,
-                                   std::memory_order_release);  // pairs with ring:commit
-  }
+  if (AON_LIKELY(context.end - context.cursor >= int64_t{bytes})) return true;
   compiler_barrier();
   w->depth = 0;
-  return ok;
+  return false;
+}
+
+/// Publishes the `bytes` that were stored at the cursor, `counted` records.
+[[gnu::always_inline]] inline void end_record(Writer* w, uint32_t bytes, uint64_t counted) {
+  WriterContext& context = w->context[0];
+  context.cursor += bytes;
+  context.committed += bytes + (counted << 32);
+  context.chunk->committed.store(context.committed,
+                                 std::memory_order_release);  // pairs with ring:commit
+  compiler_barrier();
+  w->depth = 0;
+}
+
+/// Writes one record of `slots` slots: `fill` stores its bytes. Returns false when it was refused
+/// (and counted). `fill` must not touch anything but the record. `w` is attached. What is not on
+/// the fast path is a call with nothing behind it, or the fast path would save registers for it.
+template <class Fill>
+[[gnu::always_inline]] inline bool emit(Writer* w, uint32_t slots, bool counted, uint64_t now,
+                                        Fill fill) {
+  if (AON_UNLIKELY(!begin_record(w, slots * kSlotBytes))) {
+    Record record;
+    fill(reinterpret_cast<char*>(&record));
+    return aon_writer_put_slow(w, current_frame(), &record, now);
+  }
+  fill(w->context[0].cursor);
+  end_record(w, slots * kSlotBytes, counted ? 1 : 0);
+  return true;
 }
 
 /// Enters a call: reads the clock and, up to kOpenSpans deep, shows it in the thread's open-span
@@ -362,41 +375,55 @@ template <class Fill>
   return OpenCall{w, start, 0, region};
 }
 
+/// Slots of a record with `words` words behind the first one.
+constexpr uint32_t slots_of(uint32_t words) { return 1 + (words + 3) / 4; }
+
+template <uint32_t kWords>
+[[gnu::always_inline]] inline void store_record(char* at, const RecordHead& head,
+                                                const uint64_t* words) {
+  *reinterpret_cast<RecordHead*>(at) = head;
+  uint64_t* out = reinterpret_cast<uint64_t*>(at + kSlotBytes);
+  for (uint32_t i = 0; i < (slots_of(kWords) - 1) * 4; ++i) out[i] = i < kWords ? words[i] : 0;
+}
+
+/// begin_record() of a call's; false also of one that is nested or very long.
+[[gnu::always_inline]] inline bool begin_end(const OpenCall& call, uint64_t duration,
+                                             uint32_t bytes) {
+  return AON_LIKELY((duration >> 32 | call.depth) == 0) && begin_record(call.w, bytes);
+}
+
+/// The thread is in no call any more.
+[[gnu::always_inline]] inline void leave_call(Writer* w) {
+  w->slot->open[0].start_ticks.store(0, std::memory_order_release);  // pairs with ring:open
+  w->span_depth = 0;
+}
+
 /// Leaves a call that was over at `end`: writes its record with `kWords` words behind the first
 /// slot. No record of this thread that is later than `end` may stand before it.
 template <uint32_t kWords>
 [[gnu::always_inline]] inline void finish_call_at(const OpenCall& call, uint64_t end,
                                                   RecordKind kind, uint16_t flags, uint32_t a32,
                                                   uint64_t a64, const uint64_t* words) {
-  constexpr uint32_t kSlots = 1 + (kWords + 3) / 4;
   static_assert(kWords < kMaxWords, "one word stays free for a wide duration");
-  Writer* w = call.w;
-  ThreadSlot* slot = w->slot;
-  // In a child that was fork()ed inside the call the writer is all zero.
-  if (AON_UNLIKELY(w->clock_is_tsc == 0) && slot == nullptr) return;
+  constexpr uint32_t kSlots = slots_of(kWords);
   const uint64_t duration = end - call.start_ticks;
-  const auto build = [&](RecordHead* head) {
-    *head = RecordHead{call.start_ticks,
-                       static_cast<uint32_t>(duration),
-                       kind,
-                       kSlots,
-                       flags,
-                       call.region,
-                       a32,
-                       a64};
-    uint64_t* out = reinterpret_cast<uint64_t*>(head + 1);
-    for (uint32_t i = 0; i < (kSlots - 1) * 4; ++i) out[i] = i < kWords ? words[i] : 0;
-  };
-  if (AON_UNLIKELY((duration >> 32 | call.depth) != 0)) {
+  const RecordHead head = {call.start_ticks,
+                           static_cast<uint32_t>(duration),
+                           kind,
+                           kSlots,
+                           flags,
+                           call.region,
+                           a32,
+                           a64};
+  if (AON_UNLIKELY(!begin_end(call, duration, kSlots * kSlotBytes))) {
     Record record;
-    build(&record.head);
-    aon_writer_finish_slow(w, call.depth, &record, kWords, duration);
+    store_record<kWords>(reinterpret_cast<char*>(&record), head, words);
+    aon_writer_finish_slow(call.w, call.depth, &record, kWords, duration);
     return;
   }
-  emit(w, kSlots, is_counted(kind), end,
-       [&](char* at) { build(reinterpret_cast<RecordHead*>(at)); });
-  slot->open[0].start_ticks.store(0, std::memory_order_release);  // pairs with ring:open
-  w->span_depth = 0;
+  store_record<kWords>(call.w->context[0].cursor, head, words);
+  end_record(call.w, kSlots * kSlotBytes, is_counted(kind) ? 1 : 0);
+  leave_call(call.w);
 }
 
 /// The same for a call that is over now.
@@ -428,55 +455,16 @@ template <uint32_t kWords>
   finish_call<2>(call, RecordKind::kMessage, flags, communicator, bytes, words);
 }
 
-[[gnu::always_inline]] inline void finish_exchange(const OpenCall& call, uint16_t flags,
-                                                   uint32_t communicator, uint64_t bytes_sent,
-                                                   uint64_t destination_tag,
-                                                   uint64_t bytes_received, uint64_t source_tag) {
-  const uint64_t words[] = {destination_tag, bytes_received, source_tag};
-  finish_call<3>(call, RecordKind::kExchange, flags, communicator, bytes_sent, words);
-}
-
-/// `root_operation` is pack_pair(root or -1, CollectiveOperation).
-[[gnu::always_inline]] inline void finish_collective(const OpenCall& call, uint16_t flags,
-                                                     uint32_t communicator, uint64_t bytes_sent,
-                                                     uint64_t bytes_received,
-                                                     uint64_t root_operation, uint64_t request) {
-  const uint64_t words[] = {bytes_received, root_operation, request};
-  finish_call<3>(call, RecordKind::kCollective, flags, communicator, bytes_sent, words);
-}
-
-/// `target_operation` is pack_pair(target or kAnyPeer, RmaOperation); for `request_or_group` see
-/// there.
-[[gnu::always_inline]] inline void finish_rma(const OpenCall& call, uint16_t flags, uint32_t window,
-                                              uint64_t bytes_sent, uint64_t bytes_received,
-                                              uint64_t target_operation,
-                                              uint64_t request_or_group) {
-  const uint64_t words[] = {target_operation, bytes_received, request_or_group};
-  finish_call<3>(call, RecordKind::kRma, flags, window, bytes_sent, words);
-}
-
-/// `operation_flags` is pack_pair(IoOperation, IoFlags).
-[[gnu::always_inline]] inline void finish_io(const OpenCall& call, uint16_t flags, uint32_t file,
-                                             uint64_t bytes, uint64_t operation_flags,
-                                             uint64_t offset, uint64_t request,
-                                             uint64_t bytes_asked_for) {
-  const uint64_t words[] = {operation_flags, offset, request, bytes_asked_for};
-  finish_call<4>(call, RecordKind::kIo, flags, file, bytes, words);
-}
-
 /// A record without a duration (kCompletion, kBegin, kEnd, kMark, kSample) at time `now`.
 template <uint32_t kWords>
 [[gnu::always_inline]] inline bool put_event(Writer* w, RecordKind kind, uint64_t now,
                                              uint16_t flags, uint32_t id, uint32_t a32,
                                              uint64_t a64, const uint64_t* words) {
-  constexpr uint32_t kSlots = 1 + (kWords + 3) / 4;
+  constexpr uint32_t kSlots = slots_of(kWords);
   const uint16_t all_flags =
       static_cast<uint16_t>(flags | ((w->span_depth & kSpanDepthMask) != 0 ? kInsideSpan : 0));
   return emit(w, kSlots, is_counted(kind), now, [&](char* at) {
-    RecordHead* head = reinterpret_cast<RecordHead*>(at);
-    *head = RecordHead{now, 0, kind, kSlots, all_flags, id, a32, a64};
-    uint64_t* out = reinterpret_cast<uint64_t*>(head + 1);
-    for (uint32_t i = 0; i < (kSlots - 1) * 4; ++i) out[i] = i < kWords ? words[i] : 0;
+    store_record<kWords>(at, {now, 0, kind, kSlots, all_flags, id, a32, a64}, words);
   });
 }
 
@@ -485,14 +473,6 @@ template <uint32_t kWords>
                                                   uint64_t peer_tag, uint64_t request) {
   const uint64_t words[] = {peer_tag, request};
   return put_event<2>(w, RecordKind::kCompletion, now, flags, 0, communicator, bytes, words);
-}
-
-[[gnu::always_inline]] inline bool put_io_completion(Writer* w, uint64_t now, uint16_t flags,
-                                                     uint32_t file, uint64_t bytes,
-                                                     uint64_t operation_flags, uint64_t request) {
-  const uint64_t words[] = {operation_flags, request};
-  constexpr auto kWhat = static_cast<uint32_t>(RecordKind::kIo);
-  return put_event<2>(w, RecordKind::kCompletion, now, flags, kWhat, file, bytes, words);
 }
 
 }  // namespace aon

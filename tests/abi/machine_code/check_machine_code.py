@@ -20,15 +20,15 @@ import subprocess
 import sys
 
 ALLOWED_LIBRARIES = re.compile(r"^(libc\.so\.6|libaon\.so)$")
-STARTING_CALLS = ("aon::mpi::put_started",)
+STARTING_CALLS = ("void aon::mpi::put_started<",)
 COMPLETING_CALLS = ("aon::mpi::claim_request", "aon::mpi::complete_claimed")
-WHOLE_CALLS = ("aon::mpi::put_started", "aon::mpi::claim_request")
+WHOLE_CALLS = ("void aon::mpi::put_started<", "aon::mpi::claim_request")
 FORBIDDEN = re.compile(r"^(lock |xchg .*\(|mfence|lfence|sfence|syscall)")
 COUNTER_FUNCTIONS = ("read_thread_counters", "read_counters_at_entry", "put_counters",
                      "put_border_counters")
 # The clock of machines without a steady TSC is read in the kernel's own library.
 ALLOWED_CALLS = re.compile(
-    r"<(aon::|aon_writer_put@plt|clock_gettime@plt|mem(cpy|set)@plt|__stack_chk_fail@plt)")
+    r"<((void )?aon::|aon_writer_put@plt|clock_gettime@plt|mem(cpy|set)@plt|__stack_chk_fail@plt)")
 
 
 def output_of(*command):

@@ -96,7 +96,9 @@ TEST_F(Requests, a_claimed_one_is_whole_wherever_it_stood) {
   abi.request_shared_size = 3;
   const Request shared[] = {made(0x10), made(0x11, RequestKind::kReceive), made(0x12)};
   for (const Request& request : shared) {
-    put_started(request.handle, request.number, nullptr, 0, 0, request.kind);
+    const auto start = request.kind == RequestKind::kSend ? put_started<RequestKind::kSend>
+                                                          : put_started<RequestKind::kReceive>;
+    start(request.handle, request.number, nullptr, 0, 0);
   }
   for (int i : {1, 2, 0})
     expect_claimed(shared[i].handle, shared[i]);  // the first lies under another

@@ -99,9 +99,11 @@ TEST_F(Traffic, tells_who_gets_something_from_every_other_process) {
 
 TEST_F(Traffic, of_an_array_that_is_not_allocated_is_not_in_place) {
   const int in_place = 0;
+  const int beside[2] = {};
   abi.fortran = {};  // the common block has one spelling in a program
-  abi.fortran.in_place[1] = &in_place;
+  abi.fortran.in_place = {{nullptr, &in_place}, reinterpret_cast<uint64_t>(&in_place), 0};
   EXPECT_EQ(buffer_at(&in_place), abi.in_place);
+  EXPECT_EQ(buffer_at(beside), beside);
   EXPECT_EQ(buffer_at(nullptr), nullptr);
   Status* const none = nullptr;
   abi.status_ignore = abi.statuses_ignore = reinterpret_cast<Status*>(1);

@@ -26,7 +26,7 @@ Writer* aon_annotation_writer(const Annotation*, RecordKind) noexcept {
   return &g_writer;
 }
 bool aon_writer_extend(Writer*, WriterContext*, uint32_t, bool, uint64_t) noexcept { return false; }
-bool aon_writer_put_nested(Writer*, const char*, const Record*) noexcept { return false; }
+bool aon_writer_put_slow(Writer*, const char*, const Record*, uint64_t) noexcept { return false; }
 Writer* aon_attach() noexcept { return &g_writer; }
 
 /// What was defined last.
