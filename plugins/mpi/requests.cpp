@@ -161,7 +161,7 @@ void put_request(const Writer* w, const Request& request) noexcept {
 
 namespace {
 
-/// A send or receive that has begun. Its kind is known: it is stored with all that stands beside it.
+/// A send or receive that has begun. Its kind is known, and stored with all that stands beside it.
 template <RequestKind kKind>
 [[gnu::always_inline]] inline Request started(Handle handle, uint64_t number,
                                               Communicator* communicator, uint64_t bytes,

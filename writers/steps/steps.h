@@ -6,7 +6,7 @@
 ///     pass 2: make_step_meter()   cuts every rank's events at the loops -> StepSummary
 ///
 /// Master threads only.
-/// Thread: one.   Cost: about a seventh of an assembly, the search at most 40 ms per rank; memory:
+/// Thread: one.   Cost: about a seventh of an assembly, the search at most 0.8 s per rank; memory:
 /// the sample of one rank (10 MiB) and the search in it, at most 36 KiB of patterns per rank
 /// (find_loops.h), kMaxStepRows rows.
 #pragma once

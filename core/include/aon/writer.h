@@ -183,7 +183,7 @@ AON_EXPORT bool aon_define(uint32_t type, const void* payload, uint32_t payload_
 AON_EXPORT uint32_t aon_intern_region(const char* name, uint8_t role, uint8_t paradigm) noexcept;
 
 /// Pauses or resumes all call sites (kModePaused), and annotations (RingHeader::paused).
-/// Thread: any.   Signal: no.
+/// Thread: any; may lock.   Signal: no.
 AON_EXPORT void aon_set_paused(bool paused) noexcept;
 }
 
