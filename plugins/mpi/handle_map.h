@@ -2,12 +2,13 @@
 /// linear probing; a freed key leaves a mark behind where others follow it, and a new key takes the
 /// first mark on its way. The table is made anew when marks and entries fill three quarters of it.
 /// Old tables rest, for a reader may still be in one: one that rests is used again after kResting
-/// others, hundreds of changes later.
+/// others, hundreds of changes later; a table never shrinks, or none of them would have its size.
 ///
 /// Thread: find() any; put() and take() under the owner's lock.   Signal: no.
 /// Cost: find() about 2 ns; put() maps memory when the table grows.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -115,7 +116,7 @@ class SharedHandleMap {
     for (uint64_t i = 0; i < old_count; ++i) {
       if (old->entries[i].key.load(std::memory_order_relaxed) > kRemoved) ++live_count;
     }
-    uint64_t new_count = kFirstEntries;
+    uint64_t new_count = std::max(kFirstEntries, old_count);
     while (new_count < live_count * 4) new_count *= 2;
     Table* table = new_table(new_count);
     if (table == nullptr) return false;

@@ -61,6 +61,26 @@ TEST(HandleMap, what_was_taken_leaves_room) {
   EXPECT_LT(mapped_pages() - before, kMapsShadows ? 4096u : 32u);
 }
 
+/// As communicators are that a program makes and frees by turns.
+TEST(HandleMap, as_many_as_there_were_before_take_no_more_memory) {
+  static SharedHandleMap map;
+  constexpr Handle kFew = 60;
+  constexpr Handle kMany = 100;
+  for (Handle h = 1; h <= kFew; ++h) ASSERT_TRUE(map.put(h * 16, value_of(h)));
+  Handle key = 4096;
+  uint64_t before = 0;
+  for (int round = 0; round < 1000; ++round) {
+    if (round == 100) before = mapped_pages();
+    for (Handle h = kFew + 1; round % 2 == 0 && h <= kMany; ++h) map.put(h * 16, value_of(h));
+    for (int i = 0; i < 4000; ++i, key += 48) {
+      ASSERT_TRUE(map.put(key, value_of(key)));
+      ASSERT_EQ(map.take(key), value_of(key));
+    }
+    for (Handle h = kFew + 1; round % 2 == 0 && h <= kMany; ++h) map.take(h * 16);
+  }
+  EXPECT_LT(mapped_pages() - before, kMapsShadows ? 4096u : 32u);
+}
+
 TEST(HandleMap, readers_always_find_what_stays) {
   static SharedHandleMap map;
   for (Handle h = 16; h <= 160; h += 16) map.put(h, value_of(h));
