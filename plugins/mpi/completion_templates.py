@@ -82,6 +82,13 @@ _PASS_OTHERS = {
   forget_split(find_file({fh}));
   return real({all});
 """,
+    **dict.fromkeys(
+        ("matched_receive", "start_matched_receive"),
+        """\
+  matched(nullptr, {message});
+  return real({all});
+""",
+    ),
 }
 
 _ONE = "  OwnStatus own;\n  WaitOne waiting({request}, {status}, &own);\n"

@@ -16,6 +16,7 @@ class Paused(MpiTest):
     def receives(self, program, *arguments):
         """(tags that rank 1 began to receive, tags of the ends that were told)."""
         ranks = self.launch(2, program, *arguments, is_whole=False)
+        self.matched = [(r.a32, r.tag) for r in ranks[1].calls("MPI_Mrecv")]
         self.io = [(r.name, r.bytes_asked) for r in ranks[1].io() if "_all_" in r.name]
         begun = [r.tag for r in ranks[1].records
                  if r.kind == rf.MESSAGE and r.flags & rf.NONBLOCKING]  # fmt: skip
@@ -23,10 +24,11 @@ class Paused(MpiTest):
 
     def test_no_end_is_told_of_a_request_that_ended_unseen(self):
         begun, ended = self.receives("paused", self.folder / "file.bin")
-        self.assertIn("7 of 7 handles came back", self.process.stdout)
+        self.assertIn("8 of 8 handles came back", self.process.stdout)
         self.assertEqual(begun, [*range(7), 56, 7])
         self.assertEqual(ended, [56, 7])
         self.assertEqual(self.io, [("MPI_File_write_all_begin", 4)])
+        self.assertEqual(self.matched, [(0, 9)], "nobody knows where it was probed")
 
 
 class FortranPaused(Paused):

@@ -1,8 +1,9 @@
 // Two ranks. Rank 1 begins receives and pauses the recording; then each is completed, in another
 // way each time, and the next one gets its handle, which is completed when the recording goes on.
 // Then the same with a persistent receive that is freed meanwhile (tag 6), while the next is made
-// and started later, and one receive that the pause does not touch (tag 7), and with a split
-// collective write to FILE. Prints how many handles came back. `paused FILE`
+// and started later, and one receive that the pause does not touch (tag 7), with matched messages
+// on two communicators, and with a split collective write to FILE. Prints how many handles came
+// back. `paused FILE`
 #include "tests/e2e/mpi/programs/check.h"
 
 enum { kForms = 6, kAgain = 50, kReady = 100 };
@@ -77,6 +78,21 @@ static void receive_over_pause(void) {
   CHECK(g_in[0] == 7);
 }
 
+/// What is probed next gets the handle of a message that was received unseen.
+static int receive_matched(MPI_Comm other) {
+  MPI_Message message;
+  MPI_Mprobe(0, 8, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
+  const MPI_Message handle = message;
+  MPI_Pcontrol(0);
+  MPI_Mrecv(&g_in[0], 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+  MPI_Mprobe(0, 9, other, &message, MPI_STATUS_IGNORE);
+  const int is_same = message == handle;
+  MPI_Pcontrol(1);
+  MPI_Mrecv(&g_in[1], 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+  CHECK(g_in[0] == 8 && g_in[1] == 9);
+  return is_same;
+}
+
 /// One write ends and another begins unseen.
 static void write_split(const char* path) {
   MPI_File file;
@@ -94,6 +110,8 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   CHECK(argc == 2);
   int same_count = 0;
+  MPI_Comm other;
+  MPI_Comm_dup(MPI_COMM_WORLD, &other);
   for (int form = 0; form <= kForms; ++form) {
     if (world_rank() == 0) {
       answer(form);
@@ -104,11 +122,15 @@ int main(int argc, char** argv) {
   }
   if (world_rank() == 0) {
     answer(7);
+    MPI_Send((int[]){8}, 1, MPI_INT, 1, 8, MPI_COMM_WORLD);
+    MPI_Send((int[]){9}, 1, MPI_INT, 1, 9, other);
   } else {
     receive_over_pause();
+    same_count += receive_matched(other);
     write_split(argv[1]);
-    printf("%d of %d handles came back\n", same_count, kForms + 1);
+    printf("%d of %d handles came back\n", same_count, kForms + 2);
   }
+  MPI_Comm_free(&other);
   MPI_Finalize();
   return 0;
 }
