@@ -111,11 +111,24 @@ void put_completed(Writer* w, uint64_t now, const Request& request, const Status
   }
 }
 
+/// Whether a call that failed tells nothing but that: of all that it completed nobody knows more.
+bool keeps_failures(Handles requests) {
+  return requests.convert != nullptr && abi.fortran.keeps_failures;
+}
+
+/// Whether `handle`, which was at `index` before a call that failed, is a request still. An INTEGER
+/// that was not written may be none: the library says.
+bool is_there(Handle handle, Handles requests, int index) {
+  if (!requests.has_kept(index, handle)) return false;
+  if (!keeps_failures(requests) || (handle & kOfFortran) == 0) return true;
+  return queries.request_f2c(static_cast<const int32_t*>(requests.data)[index]) != 0;
+}
+
 /// A call that failed and left the handle as it was has refused its arguments and waited for
 /// nothing; only persistent requests keep their handle when they are complete.
 bool is_refused(const Request& request, Handle handle, Handles requests, int index, int result) {
   return AON_UNLIKELY(result != kSuccess) && !request.is_persistent &&
-         requests.has_kept(index, handle);
+         is_there(handle, requests, index);
 }
 
 }  // namespace
@@ -197,10 +210,10 @@ void WaitMany::complete_one(Writer* w, uint64_t now, int index, int status_index
 
 void WaitMany::complete_any(Writer* w, uint64_t now, int index, int result) const noexcept {
   if (AON_LIKELY(result == kSuccess)) return complete_one(w, now, index, 0, result);
-  complete_one(w, now, index, 0, result);
+  const bool is_told = !keeps_failures(requests_);
   for (int i = 0; i < count_; ++i) {
-    const bool is_another = i != index;  // taken twice it would be one of another thread
-    if (is_another && requests_[i] == abi.request_null) complete_one(w, now, i, 0, result);
+    const bool is_meant = is_told && i == index;
+    if (is_meant || !is_there(handles_[i], requests_, i)) complete_one(w, now, i, 0, result);
   }
 }
 
@@ -209,8 +222,9 @@ void WaitMany::complete_any(Writer* w, uint64_t now, int index, int result) cons
 void WaitMany::complete_all(Writer* w, uint64_t now, int result) const noexcept {
   const bool is_in_status = is_error_class(result, abi.error_in_status);
   if (result != kSuccess && !is_in_status) return;
+  const bool is_told = is_in_status && !keeps_failures(requests_);
   for (int i = 0; i < count_; ++i) {
-    const int one_result = is_in_status ? status_error(status_at(statuses_, i)) : result;
+    const int one_result = is_told ? status_error(status_at(statuses_, i)) : result;
     if (!is_error_class(one_result, abi.error_pending)) complete_one(w, now, i, i, one_result);
   }
 }
@@ -219,8 +233,11 @@ void WaitMany::complete_some(Writer* w, uint64_t now, int outcount, const int* i
                              int result) const noexcept {
   const bool is_in_status = is_error_class(result, abi.error_in_status);
   if (outcount == abi.undefined || (result != kSuccess && !is_in_status)) return;
+  const bool is_kept = is_in_status && keeps_failures(requests_);
+  if (is_kept) first = 0;
   for (int i = 0; i < outcount && i < count_; ++i) {
-    const int one_result = is_in_status ? status_error(status_at(statuses_, i)) : result;
+    const bool is_told = is_in_status && !is_kept;
+    const int one_result = is_told ? status_error(status_at(statuses_, i)) : result;
     complete_one(w, now, indices[i] - first, i, one_result);
   }
 }

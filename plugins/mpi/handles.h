@@ -38,6 +38,7 @@ struct SpecialAddress {
 struct FortranAbi {
   bool is_known;                   ///< false: the Fortran wrappers only forward
   bool plain_calls_c;              ///< mpi_send_ calls MPI_Send, whose wrapper sees it
+  bool keeps_failures;             ///< completions that failed write C's indices alone
   Handle integer;                  ///< MPI_INTEGER
   Handle byte;                     ///< MPI_BYTE
   SpecialAddress in_place;         ///< MPI_IN_PLACE

@@ -89,7 +89,7 @@ constexpr const char* kStatusesIgnore[kSpellings] = {
     "mpi_fortran_statuses_ignore_", "mpi_fortran_statuses_ignore__", "mpi_fortran_statuses_ignore",
     "MPI_FORTRAN_STATUSES_IGNORE"};
 
-/// Its Fortran calls the PMPI names.
+/// Its Fortran calls the PMPI names, and hands on what they wrote only where they succeeded.
 FortranAbi describe_fortran(FindSymbol find) {
   FortranAbi f = {};
   f.in_place = find_special(find, kInPlace);
@@ -97,6 +97,7 @@ FortranAbi describe_fortran(FindSymbol find) {
   f.statuses_ignore = find_special(find, kStatusesIgnore);
   f.integer = address(find, "ompi_mpi_integer");
   f.byte = address(find, "ompi_mpi_byte");
+  f.keeps_failures = true;
   f.is_known = true;
   return f;
 }
