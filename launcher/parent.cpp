@@ -5,14 +5,17 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <optional>
 
 #include "core/base/file.h"
@@ -27,37 +30,51 @@ constexpr long kWakerPeriodNs = 50'000'000;
 /// For longer nobody who was told of a signal waits for a processor to judge it.
 constexpr int64_t kDoubtMs = 2'000;
 
-/// What aon-run was started with.
-struct InheritedSignals {
+constexpr auto kTimers = std::to_array({ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF});
+
+/// What aon-run was started with. Timers, as of who calls alarm() before it, are kept by exec() and
+/// not by fork().
+struct Inherited {
   sigset_t mask;
   struct sigaction child_end;
+  std::array<itimerval, kTimers.size()> timers;
 
   void restore() const {
+    for (size_t i = 0; i < kTimers.size(); ++i) setitimer(kTimers[i], &timers[i], nullptr);
     sigaction(SIGCHLD, &child_end, nullptr);
     sigprocmask(SIG_SETMASK, &mask, nullptr);
   }
 };
 
-/// Blocks all. Where the end of a child is ignored, as some daemons start their jobs, nobody would
-/// be told of it.
-InheritedSignals take_signals() {
-  InheritedSignals before{};
+/// Blocks all signals and stops the timers. Where the end of a child is ignored, as some daemons
+/// start their jobs, nobody would be told of it.
+Inherited take_inherited() {
+  Inherited before{};
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &before.mask);
   struct sigaction told {};
   told.sa_handler = SIG_DFL;
   sigaction(SIGCHLD, &told, &before.child_end);
+  constexpr itimerval kNone{};
+  for (size_t i = 0; i < kTimers.size(); ++i) setitimer(kTimers[i], &kNone, &before.timers[i]);
   return before;
+}
+
+/// Whether the kernel sends it to all of a group, as for a key of the terminal. Others are for one
+/// process: of a timer, or that the terminal is gone, which it tells a session's first one alone.
+bool is_of_terminal(int number) {
+  constexpr int kNumbers[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGWINCH};
+  return std::find(std::begin(kNumbers), std::end(kNumbers), number) != std::end(kNumbers);
 }
 
 [[noreturn]] void run_child(const std::vector<std::string>& words,
                             const std::function<void()>& prepare, pid_t parent,
-                            const InheritedSignals& signals) {
+                            const Inherited& before) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(128 + SIGKILL);  // it died before the line above
   prepare();
-  signals.restore();
+  before.restore();
   _exit(execute(words));
 }
 
@@ -126,7 +143,7 @@ bool asks_to_end(uint32_t number) {
 
 Result<Parent> Parent::start(const std::vector<std::string>& words,
                              const std::function<void()>& prepare) {
-  const InheritedSignals before = take_signals();
+  const Inherited before = take_inherited();
   sigset_t all;
   sigfillset(&all);
   Parent parent;
@@ -150,17 +167,18 @@ void Parent::close_descriptors(int kept) { keep_descriptors({kept, signal_fd_});
 void Parent::forward(const signalfd_siginfo& info) {
   const auto sender = static_cast<pid_t>(info.ssi_pid);
   if (sender == waker_) return;
+  const auto number = static_cast<int>(info.ssi_signo);
   // The terminal's are asked for, too: the witness has them, and is to keep none for the next one.
-  const bool was_seen = info.ssi_code != SI_QUEUE && witness_.saw(static_cast<int>(info.ssi_signo));
-  const bool is_for_group = info.ssi_code == SI_KERNEL || was_seen;
+  const bool was_seen = info.ssi_code != SI_QUEUE && witness_.saw(number);
+  const bool is_for_group = was_seen || (info.ssi_code == SI_KERNEL && is_of_terminal(number));
   if (!is_for_group) {
-    if (sender == child_ && may_be_for_group(static_cast<int>(info.ssi_signo))) return;
+    if (sender == child_ && may_be_for_group(number)) return;
     const pid_t receiver = sender == child_ ? getppid() : child_;
     if (receiver > 0) send(receiver, info);  // else it is outside of this container
     return;
   }
   if (sender == child_) {
-    group_number_ = static_cast<int>(info.ssi_signo);
+    group_number_ = number;
     group_ms_ = now_ms();
     return;
   }

@@ -5,6 +5,7 @@
 /// |-------------------------------|-----------------------------------------------------------|
 /// | signal sent to aon-run        | sent on to the program, with its value                    |
 /// | ... or to the whole group     | the program has had it already                            |
+/// | ... by the kernel, alone      | sent on: the terminal of its session is gone              |
 /// | ... by the program            | sent on to whoever started aon-run: it was meant for him; |
 /// |                               | not within 2 s after it sent the same one to its group    |
 /// | program stopped               | aon-run stops itself; SIGCONT goes on to the program      |
@@ -37,8 +38,8 @@ struct ProgramEnd {
 
 class Parent {
  public:
-  /// Starts `words` as a child, with the signal mask that aon-run was started with, and SIGCHLD
-  /// ignored where it was. The child calls `prepare` first, with all signals blocked.
+  /// Starts `words` as a child, with the signal mask and the timers that aon-run was started with,
+  /// and SIGCHLD ignored where it was. The child calls `prepare` first, with all signals blocked.
   /// Errors: kUnavailable when fork fails; nothing has happened then.
   static Result<Parent> start(
       const std::vector<std::string>& words, const std::function<void()>& prepare = [] {});

@@ -407,6 +407,11 @@ class Launcher(FaultCase):
             process = run(["bash", "-c", script, "bash", *words])
             self.assertEqual(process.stdout, "told\n9\n")
 
+    def test_a_timer_that_was_set_before_is_the_programs(self):
+        set_timer = "import os, signal, sys; signal.alarm(1); os.execvp(sys.argv[1], sys.argv[1:])"
+        self.assert_exit(run([sys.executable, "-c", set_timer, "aon-run", "-o", self.output,
+                              "sleep", "30"]), -signal.SIGALRM)
+
     def test_nobody_stays_who_is_not_to_wait(self):
         process = self.start("aon-run", "-o", self.output, "--wait", "0", "bash", "-c",
                              "echo $$; exit 9")

@@ -1,14 +1,17 @@
 #include "launcher/parent.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pty.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <fstream>
+#include <functional>
 #include <initializer_list>
 
 #include "tests/unit/launcher/temporary_folder.h"
@@ -52,11 +55,13 @@ class Kept {
 
 class ParentOfRank : public TemporaryFolder {
  protected:
-  /// Runs `script` below a Parent in a process of its own, as aon-run does.
-  pid_t start(const std::string& script) {
+  /// Runs `script` below a Parent in a process of its own, as aon-run does, which calls `first`.
+  pid_t start(
+      const std::string& script, const std::function<void()>& first = [] {}) {
     const pid_t pid = fork();
     if (pid != 0) return pid;
     setpgid(0, 0);
+    first();
     auto parent = Parent::start({"sh", "-c", script});
     if (!parent) _exit(99);
     parent->close_descriptors(-1);
@@ -70,6 +75,7 @@ class ParentOfRank : public TemporaryFolder {
     ioctl(slave, TIOCSCTTY, 0);
     auto parent = Parent::start({"sh", "-c", script});
     if (!parent) _exit(99);
+    parent->close_descriptors(-1);
     end_like(parent->wait_for_program());
   }
   /// A program that counts each delivery of SIGUSR1 and SIGINT, and exits 7 on SIGTERM.
@@ -189,6 +195,32 @@ TEST_F(ParentOfRank, passes_on_what_comes_after_the_same_signal_of_the_terminal)
   EXPECT_EQ(text("got"), "4");
   close(master);
   close(slave);
+}
+
+/// The kernel tells that a terminal is gone to the first process of its session alone.
+TEST_F(ParentOfRank, passes_on_that_the_terminal_is_gone) {
+  int master = -1;
+  int slave = -1;
+  ASSERT_EQ(openpty(&master, &slave, nullptr, nullptr, nullptr), 0);
+  ASSERT_EQ(fcntl(master, F_SETFD, FD_CLOEXEC), 0);  // the program holds the other end alone
+  const pid_t pid = start_at_terminal(
+      "trap 'exit 6' HUP; touch " + ready() +
+          "; i=0; while [ $i -lt 500 ]; do sleep 0.02; i=$((i + 1)); done; exit 5",
+      slave);
+  close(slave);
+  ASSERT_TRUE(appears(ready()));
+  close(master);
+  EXPECT_EQ(WEXITSTATUS(status_of(pid)), 6);
+}
+
+/// As in perl -e 'alarm 60; exec @ARGV' aon-run PROGRAM.
+TEST_F(ParentOfRank, leaves_its_timers_to_the_program) {
+  const int status = status_of(start("exec sleep 20", [] {
+    const itimerval soon{{0, 0}, {0, 200'000}};
+    setitimer(ITIMER_REAL, &soon, nullptr);
+  }));
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(WTERMSIG(status), SIGALRM);
 }
 
 TEST_F(ParentOfRank, is_passed_over_by_what_the_program_tells_its_parent) {
