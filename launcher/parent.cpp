@@ -235,6 +235,8 @@ ProgramEnd Parent::wait_for_program(const std::function<void(const ProgramEnd&)>
       const ProgramEnd end{has_ended ? wait_status_of(*change) : 0};
       if (has_ended && tell) tell(end);
       take_change(*change);
+      // Somebody has killed it: its number may soon be another's.
+      if (change->si_pid == witness_.pid() && is_end(*change)) witness_.start();
       if (is_programs && change->si_code == CLD_STOPPED) stop_with_program();
       if (!has_ended) continue;
       forward_last_words();

@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <initializer_list>
@@ -292,6 +294,42 @@ int number_in(const std::string& file) {
   int number = 0;
   std::ifstream(file) >> number;
   return number;
+}
+
+/// 0 where there is no such process.
+pid_t parent_of(const std::string& pid) {
+  std::ifstream file("/proc/" + pid + "/stat");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const size_t name_end = text.rfind(')');
+  return name_end == std::string::npos ? 0 : atoi(text.c_str() + name_end + 4);
+}
+
+/// A child of `pid` that is none of the two; waits up to 5 s for one.
+pid_t other_child(pid_t pid, pid_t one, pid_t two = -1) {
+  for (int i = 0; i < 500; ++i) {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const pid_t child = atoi(entry.path().filename().c_str());
+      if (child > 0 && child != one && child != two && parent_of(std::to_string(child)) == pid)
+        return child;
+    }
+    sleep_ms(10);
+  }
+  return -1;
+}
+
+TEST_F(ParentOfRank, has_another_witness_where_somebody_killed_the_first) {
+  const pid_t pid =
+      start_counter("with open(sys.argv[1] + '/pid', 'w') as f: f.write(str(os.getpid()))");
+  ASSERT_TRUE(appears(ready()));
+  const pid_t witness = other_child(pid, number_in(path("pid")));
+  ASSERT_GT(witness, 0);
+  ASSERT_EQ(kill(witness, SIGKILL), 0);
+  ASSERT_GT(other_child(pid, number_in(path("pid")), witness), 0);
+  kill(-pid, SIGUSR1);
+  sleep_ms(100);
+  kill(-pid, SIGTERM);
+  EXPECT_EQ(WEXITSTATUS(status_of(pid)), 7);
+  EXPECT_EQ(text("got"), "1");
 }
 
 TEST_F(ParentOfRank, goes_on_with_a_program_that_somebody_else_continued) {
