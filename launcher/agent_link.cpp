@@ -256,13 +256,16 @@ Result<AgentLink> join_or_listen(const std::string& path) {
   const OwnersRights rights;
   if (Status status = make_runtime_folder(path.substr(0, path.rfind('/'))); !status)
     return status.error();
+  bool is_full = false;
   for (int attempt = 0; attempt < kJoinTries; ++attempt) {
     AgentLink link;
     link.socket = path;
-    if (Result<UniqueFd> connection = connect_agent(path)) {
+    Result<UniqueFd> connection = connect_agent(path);
+    if (connection) {
       link.connection = std::move(*connection);
       return link;
     }
+    is_full = connection.error().code == Code::kBusy;
     Result<UniqueFd> lock = try_lock(path + ".lock");
     if (lock) {
       Result<UniqueFd> listener = listen_on(path);
@@ -274,7 +277,8 @@ Result<AgentLink> join_or_listen(const std::string& path) {
     if (lock.error().code != Code::kBusy) return lock.error();
     pause_one_ms();
   }
-  return Error{Code::kUnavailable, "the agent behind " + path + " does not answer"};
+  return Error{is_full ? Code::kBusy : Code::kUnavailable,
+               "the agent behind " + path + " does not answer"};
 }
 
 Status check_descriptor_limit(uint32_t local_rank_count) {

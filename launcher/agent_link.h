@@ -38,6 +38,8 @@ struct AgentLink {
 };
 
 /// Connects, or becomes the one that starts the agent.
+/// Errors: kBusy where somebody listens, and as many wait for him as the system lets wait
+/// (net.core.somaxconn, 128 before Linux 5.4).
 Result<AgentLink> join_or_listen(const std::string& socket);
 
 /// Removes sockets and locks that killed agents and waiters left in `folder`, and old notes for an

@@ -234,27 +234,22 @@ void say_no_agent(const Plan& plan, const Error& error) {
 }
 
 /// Starts the program as a child, then the agent: the program need not wait for that one's start,
-/// for the link listens already. Does not return.
-[[noreturn]] void run_as_parent(Plan& plan, AgentLink& link) {
+/// for the link listens already, and has what `connection` tells. Does not return.
+[[noreturn]] void run_as_parent(Plan& plan, AgentLink& link, Result<UniqueFd> connection) {
   Result<Parent> parent = Parent::start(plan.program, [&] {
     link.listener.reset();  // while exec() reads a program, they would outlive the agent
     link.lock.reset();
     set_variables(plan, plan.socket);
   });
+  const int descriptor = connection ? connection->release() : -1;
+  if (descriptor >= 0) register_rank(plan, descriptor, parent ? parent->child() : getpid());
+  if (descriptor >= 0 && parent) (void)send_wait(descriptor);
   const Status agent = start_agent(plan, link);
   if (!agent) say_no_agent(plan, agent.error());
   if (!parent) {
     set_variables(plan, agent ? plan.socket : "");
     if (agent) say(parent.error().message + "; the files will be in " + plan.output);
-    if (Result<UniqueFd> connection = connect_agent(plan.socket))
-      register_rank(plan, connection->get(), getpid());
     _exit(execute(plan.program));
-  }
-  int descriptor = -1;
-  if (Result<UniqueFd> connection = connect_agent(plan.socket)) {
-    register_rank(plan, connection->get(), parent->child());
-    (void)send_wait(connection->get());
-    descriptor = connection->release();
   }
   parent->close_descriptors(descriptor);
   // Where the agent hears nothing, it may still find out by itself.
@@ -265,14 +260,9 @@ void say_no_agent(const Plan& plan, const Error& error) {
   end_like(end);
 }
 
-/// Leaves a process behind that waits for the files; the caller starts the program in its own
-/// place.
-void leave_waiter(const Plan& plan) {
-  const Result<UniqueFd> connection = connect_agent(plan.socket);
-  if (!connection) return say_ended_early(plan);
-  const int fd = connection->get();
-  register_rank(plan, fd, getpid());
-  if (plan.options.wait_s == 0 || !send_wait(fd)) return;
+/// Leaves a process behind that waits for the files, on the connection `fd`; the caller starts the
+/// program in its own place.
+void leave_waiter(const Plan& plan, int fd) {
   const Result<UniqueFd> notices = open_notices(plan.socket);
   const int notices_fd = notices ? notices->get() : -1;
   const UniqueFd program(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
@@ -294,19 +284,29 @@ Status run_with_agent(Plan& plan) {
     return status.error();
   plan.socket = socket_path(plan.launch.id, plan.output);
   Result<AgentLink> link = join_or_listen(plan.socket);
+  if (!link && link.error().code == Code::kBusy) {  // the program itself calls later
+    set_variables(plan, plan.socket);
+    return {};
+  }
   if (!link) return link.error();
   if (link->connection) {
     register_rank(plan, link->connection.get(), getpid());
     set_variables(plan, plan.socket);
     return {};
   }
-  if (plan.options.wait_s != 0 && !launcher_watches_socket(get)) run_as_parent(plan, *link);
+  // First of all who call, and before there is an agent: later there may be no room.
+  Result<UniqueFd> connection = connect_agent(plan.socket);
+  if (plan.options.wait_s != 0 && !launcher_watches_socket(get))
+    run_as_parent(plan, *link, std::move(connection));
+  if (connection) register_rank(plan, connection->get(), getpid());
+  const bool waits = connection && plan.options.wait_s != 0 && send_wait(connection->get());
   if (Status status = start_agent(plan, *link); !status) return status.error();
   set_variables(plan, plan.socket);
   if (getpid() == 1)
     say("in this container the agent ends with the program; afterwards run: aon finalize " +
         plan.output);
-  leave_waiter(plan);
+  if (!connection) say_ended_early(plan);
+  if (waits) leave_waiter(plan, connection->get());
   return {};
 }
 

@@ -373,6 +373,30 @@ class Launcher(FaultCase):
         self.assertEqual(os.read(read_end, 1), b"", "end of file comes with the program's end")
         os.close(read_end)
 
+    def test_more_ranks_at_once_than_may_wait_for_the_agent(self):
+        """It is about to begin, and others have called: so many that there is no room."""
+        words, env = ["aon-run", "-o", self.output], environment(PMIX_NAMESPACE="launch")
+        plan = run([*words, "--dry-run", "true"], env=env).stdout
+        path = pathlib.Path(plan.partition("set AON_SOCKET=")[2].partition("\n")[0])
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        with contextlib.ExitStack() as held:
+            def caller():
+                return held.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+
+            lock = pathlib.Path(f"{path}.lock")
+            fcntl.flock(held.enter_context(lock.open("w")), fcntl.LOCK_EX)
+            agent = caller()
+            agent.bind(str(path))
+            self.addCleanup(lambda: (path.unlink(), lock.unlink()))
+            agent.listen(0)
+            with contextlib.suppress(BlockingIOError):
+                while one := caller():
+                    one.setblocking(False)
+                    one.connect(str(path))
+            process = run([*words, "sh", "-c", "echo $AON_SOCKET"], env=env)
+        self.assert_exit(process)
+        self.assertEqual((process.stdout, process.stderr), (f"{path}\n", ""))
+
     def test_agent_does_not_sit_on_the_ranks_core(self):
         if len(os.sched_getaffinity(0) - {0}) == 0:
             self.skipTest("one core only")

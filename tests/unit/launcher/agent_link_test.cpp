@@ -180,6 +180,19 @@ TEST_F(AgentLinkTest, gives_up_soon_on_a_lock_without_a_listener) {
   close(lock);
 }
 
+/// The agent is there, and has not begun to take those who call.
+TEST_F(AgentLinkTest, says_where_more_call_than_may_wait) {
+  const std::string path = socket_path("launch", "/out");
+  const auto agent = join_or_listen(path);
+  ASSERT_TRUE(agent.has_value() && agent->listener);
+  ASSERT_EQ(listen(agent->listener.get(), 1), 0);
+  std::vector<UniqueFd> callers;
+  while (Result<UniqueFd> caller = connect_agent(path)) callers.push_back(std::move(*caller));
+  const auto one_more = join_or_listen(path);
+  ASSERT_FALSE(one_more.has_value());
+  EXPECT_EQ(one_more.error().code, Code::kBusy);
+}
+
 TEST_F(AgentLinkTest, elects_one_of_many) {
   const std::string path = socket_path("race", "/out");
   constexpr int kRanks = 16;
