@@ -32,7 +32,8 @@ std::optional<std::string> path_in(const std::string& membership, const std::str
     if (first == std::string_view::npos || second == std::string_view::npos) continue;
     const std::string_view controllers = line.substr(first + 1, second - first - 1);
     const bool is_it = controller.empty() ? controllers.empty() : has_word(controllers, controller);
-    if (is_it) return std::string(line.substr(second + 1));
+    const std::string_view path = line.substr(second + 1);
+    if (is_it && path.starts_with('/')) return std::string(path);
   }
   return std::nullopt;
 }
@@ -107,7 +108,8 @@ std::optional<Cgroups::Group> Cgroups::group_of(const std::string& membership,
     if (mount.is_v2 == v1_path.has_value()) continue;
     if (v1_path && !has_word(mount.options, controller)) continue;
     std::string below = job_path(*path);
-    if (mount.root != "/" && below.starts_with(mount.root)) below = below.substr(mount.root.size());
+    const std::string top = mount.root == "/" ? "" : mount.root;
+    if ((below + "/").starts_with(top + "/")) below.erase(0, top.size());
     for (;;) {
       if (below.empty()) below = "/";
       const std::string folder = joined(mount.folder, below);

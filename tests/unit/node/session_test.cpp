@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "core/provider/loader.h"
+#include "plugins/node/cgroup.h"
 #include "plugins/node/clocks.h"
 #include "plugins/node/process.h"
 #include "tests/replay/node/machine.h"
@@ -176,6 +177,25 @@ TEST(NodeClocks, many_cpus_are_read_in_part) {
   clocks.find(cpus);
   clocks.read(output);
   EXPECT_EQ(core.samples_of(AON_PROCESS_NODE, "frequency-max").at(0).value, 1252e3);
+}
+
+TEST(NodeCgroups, one_whose_name_begins_as_the_mounts_is_not_below_it) {
+  const char* mount =
+      "/proc/self/mountinfo = 1 1 0:30 /docker/ab /sys/fs/cgroup ro - cgroup cgroup rw,memory\n"
+      "/sys/fs/cgroup/memory.usage_in_bytes = 1\n"
+      "/sys/fs/cgroup/c/memory.usage_in_bytes = 2\n";
+  const auto memory_of = [&](const std::string& path) {
+    test::Machine machine(mount + ("/proc/7/cgroup = 5:memory:" + path) + "\n");
+    aon_core core;
+    Output output(&core, &aon::test::fake_core_api());
+    Cgroups(machine, 7).read(output);
+    const auto samples = core.samples_of(AON_PROCESS_NODE, "cgroup-memory");
+    return samples.empty() ? 0 : samples[0].value;
+  };
+  EXPECT_EQ(memory_of("/docker/ab/c/d"), 2.0);
+  EXPECT_EQ(memory_of("/docker/abc/d"), 1.0);
+  EXPECT_EQ(memory_of("/docker/ab"), 1.0);
+  EXPECT_EQ(memory_of("of no form"), 0.0);
 }
 
 TEST(NodeProcess, is_not_taken_for_another_one_with_its_pid) {
