@@ -58,27 +58,35 @@ Series energy_series(const std::string& name) {
   return {name, "J", "energy" + std::string(kShared)};
 }
 
-int EnergySession::open_perf() {
+int EnergySession::open_perf(StateText* state) {
   const auto pmu = find_pmu(system_, "power");
   if (!pmu) return ENOENT;
   int error_number = ENOENT;
+  std::string refused;
   for (const DomainName& domain : kDomains) {
     const auto file = event_file(system_, *pmu, domain.perf);
     if (!file || file->unit != "Joules") continue;
     const auto config = encode(system_, *pmu, file->terms);
     if (!config) continue;
     for (const int cpu : pmu->cpus) {
+      const std::string name =
+          std::string(domain.series) + "-" + std::to_string(package_of(system_, cpu));
       SocketEvent event(system_);
       const int result = event.open(pmu->type, *config, cpu);
-      if (result != 0) error_number = result;
-      if (result != 0) continue;
-      domains_.push_back(
-          {std::move(event),
-           std::string(domain.series) + "-" + std::to_string(package_of(system_, cpu)),
-           file->scale});
+      if (result == 0) {
+        domains_.push_back({std::move(event), name, file->scale});
+        continue;
+      }
+      error_number = result;
+      refused += (refused.empty() ? "" : ", ") + name;
     }
   }
-  return domains_.empty() ? error_number : 0;
+  if (domains_.empty()) return error_number;
+  if (!refused.empty()) {
+    const Refusal refusal = explain_refusal(error_number, system_.paranoid_level());
+    state->add(AON_STATE_DEGRADED, refusal.reason + " (not read: " + refused + ")", refusal.remedy);
+  }
+  return 0;
 }
 
 int EnergySession::open_zone(const std::string& path, const std::string& name) {
@@ -136,10 +144,9 @@ StateText EnergySession::why_off(int perf_error, int zone_error) const {
 }
 
 StateText EnergySession::find() {
-  const int perf_error = open_perf();
-  if (perf_error == 0) return {};
   StateText state;
-  const int zone_error = open_zones(&state);
+  const int perf_error = open_perf(&state);
+  const int zone_error = perf_error != 0 ? open_zones(&state) : 0;
   if (zone_error != 0) return why_off(perf_error, zone_error);
   found_ = state;
   return state;

@@ -45,7 +45,7 @@ class EnergySession : public Session {
   };
 
   /// Error number, 0: `domains_` are open, ENOENT: there are none.
-  int open_perf();
+  int open_perf(StateText* state);
   int open_zones(StateText* state);
   int open_zone(const std::string& path, const std::string& name);
   StateText why_off(int perf_error, int zone_error) const;

@@ -13,6 +13,7 @@
 #include "core/provider/loader.h"
 #include "plugins/node/cgroup.h"
 #include "plugins/node/clocks.h"
+#include "plugins/node/energy.h"
 #include "plugins/node/process.h"
 #include "tests/replay/node/machine.h"
 #include "tests/unit/launcher/temporary_folder.h"
@@ -196,6 +197,22 @@ TEST(NodeCgroups, one_whose_name_begins_as_the_mounts_is_not_below_it) {
   EXPECT_EQ(memory_of("/docker/abc/d"), 1.0);
   EXPECT_EQ(memory_of("/docker/ab"), 1.0);
   EXPECT_EQ(memory_of("of no form"), 0.0);
+}
+
+TEST(NodeEnergy, a_package_that_cannot_be_read_is_told) {
+  const std::string pmu = "/sys/bus/event_source/devices/power/";
+  test::Machine machine(pmu + "type = 22\n" + pmu + "cpumask = 0,2\n" + pmu +
+                        "format/event = config:0-7\n" + pmu + "events/energy-pkg = event=0x02\n" +
+                        pmu +
+                        "events/energy-pkg.unit = Joules\n"
+                        "/sys/devices/system/cpu/cpu2/topology/physical_package_id = 1\n"
+                        "event 22/0x2/0 = 0 1 1\nevent 22/0x2/2 !EACCES\n");
+  aon_core core;
+  EnergySession session(machine, Output(&core, &aon::test::fake_core_api()));
+  const StateText state = session.start(0);
+  EXPECT_EQ(state.state, AON_STATE_DEGRADED);
+  EXPECT_NE(state.reason.find("(not read: package-1)"), std::string::npos) << state.reason;
+  EXPECT_NE(state.remedy, "");
 }
 
 TEST(NodeProcess, is_not_taken_for_another_one_with_its_pid) {
