@@ -63,8 +63,10 @@ class Reasons {
     return found != clauses_.end() ? *found : clauses_.emplace_back(Clause{obstacle, ""});
   }
 
-  static void append(std::string& text, const std::string& more, const char* separator) {
-    if (more.empty() || text.find(more) != std::string::npos) return;
+  /// Once: "cycles" stands not in "cycles:u".
+  static void append(std::string& text, const std::string& more, const std::string& separator) {
+    const std::string item = separator + more + separator;
+    if (more.empty() || (separator + text + separator).find(item) != std::string::npos) return;
     if (!text.empty()) text += separator;
     text += more;
   }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plugins/perf/chosen.h"
 #include "tests/unit/perf/fake_kernel.h"
 
 namespace aon::perf {
@@ -49,6 +50,16 @@ TEST(PerfState, names_the_hardware_events_where_some_are_there) {
       state.reason,
       "no PMU is visible (not counted: instructions, cache-references, cache-misses, branches, "
       "branch-misses)");
+}
+
+TEST(PerfState, names_each_of_several_events_whose_names_begin_alike) {
+  fake = {};
+  fake.refuse = no_pmu;
+  const ChosenEvents chosen("0/0x0/0/0/2/cycles:u,0/0x9/0/0/0/ref-cycles,0/0x0/0/0/0/cycles");
+  Availability availability = probe_all(fake_kernel(), chosen.types());
+  availability.names_hardware = true;
+  EXPECT_EQ(state_of(availability, {}).reason,
+            "no PMU is visible (not counted: cycles:u, ref-cycles, cycles)");
 }
 
 TEST(PerfState, says_that_hybrid_cpus_count_on_some_cores_only) {
