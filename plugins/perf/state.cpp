@@ -77,7 +77,8 @@ class Reasons {
 
 /// Kernel-side events are refused at level 2 although the process may be watched.
 Obstacle obstacle_of(const EventType& type, int error_number, int paranoid_level) {
-  if (type.in_kernel && error_number == EACCES && paranoid_level == 2) {
+  const bool needs_kernel = type.in_kernel || type.kernel_only;
+  if (needs_kernel && error_number == EACCES && paranoid_level == 2) {
     return {"kernel.perf_event_paranoid is 2: only user mode may be counted",
             perf_paranoid_remedy(PerfReach::kKernelMode)};
   }

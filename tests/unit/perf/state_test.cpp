@@ -92,6 +92,19 @@ TEST(PerfState, asks_for_level_1_for_kernel_side_events_that_proc_does_not_tell)
   EXPECT_EQ(state.remedy, "sysctl kernel.perf_event_paranoid=1");
 }
 
+TEST(PerfState, asks_for_level_1_for_what_is_wanted_of_the_kernel_alone) {
+  fake = {};
+  fake.paranoid = 2;
+  fake.refuse = [](const perf_event_attr& attr, pid_t) {
+    return attr.exclude_kernel != 0 ? 0 : -EACCES;
+  };
+  const ChosenEvents chosen("0/0x0/0/0/1/cycles:k");
+  const StateText state = state_of(probe_all(fake_kernel(), chosen.types()), {});
+  EXPECT_THAT(state.reason, HasSubstr("only user mode may be counted"));
+  EXPECT_THAT(state.reason, Not(HasSubstr("may not be watched")));
+  EXPECT_EQ(state.remedy, "sysctl kernel.perf_event_paranoid=1");
+}
+
 TEST(PerfState, names_a_container_that_forbids_the_call) {
   const StateText state = state_with(2, [](const perf_event_attr&, pid_t) { return -EPERM; });
   EXPECT_EQ(state.state, AON_STATE_OFF);
