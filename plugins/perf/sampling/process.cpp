@@ -307,6 +307,7 @@ void SampledProcess::drain(Thread* thread) {
 void SampledProcess::take_noted_stacks() {
   constexpr int kMaxTaken = 65536;  // at one time: the process may write as fast as this reads
   bool has_looked = false;
+  uint64_t now_ns = 0;
   aon_noted_stack stack;
   for (int i = 0; i < kMaxTaken && host_.api->take_stack(host_.core, process_, &stack) != 0; ++i) {
     lost_count_ += stack.lost_count;
@@ -317,9 +318,12 @@ void SampledProcess::take_noted_stacks() {
     }
     if (named_.insert(stack.tid).second) unnamed_.insert(stack.tid);
     const bool has_callers = host_.event.call_graph != CallGraph::kNone;
-    samples_.push_back({stack.raw_ns,
+    // Of a broken ring it may be any time: stacks of times to come would pile up here.
+    if (stack.raw_ns > now_ns) now_ns = host_.kernel->now_ns();
+    const uint64_t time_ns = std::min(stack.raw_ns, now_ns);
+    samples_.push_back({time_ns,
                         stack.tid,
-                        period_at(stack.raw_ns),
+                        period_at(time_ns),
                         {stack.frames, stack.frames + (has_callers ? stack.frame_count : 1)}});
   }
 }
