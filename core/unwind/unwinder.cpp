@@ -10,6 +10,10 @@ namespace aon::unwind {
 
 namespace {
 
+/// More files than this are forgotten at once: a process in a container has paths of its own, and
+/// short programs come by the thousand.
+constexpr size_t kMaxModules = 256;
+
 /// What one step up found.
 struct Step {
   Registers caller;
@@ -116,8 +120,12 @@ const FrameRules* Unwinder::rules_at(uint64_t address, std::span<const Mapping> 
 
 CallFrames* Unwinder::module_of(const Mapping& mapping) {
   if (mapping.path.empty()) return nullptr;
-  const auto [module, is_new] =
-      modules_.try_emplace({mapping.path, mapping.build_id, mapping.file});
+  const ModuleKey key{mapping.path, mapping.build_id, mapping.file};
+  if (modules_.size() >= kMaxModules && modules_.count(key) == 0) {
+    modules_.clear();
+    failures_.clear();
+  }
+  const auto [module, is_new] = modules_.try_emplace(key);
   if (is_new) {
     Result<CallFrames> opened = CallFrames::open(mapping.path, mapping.build_id);
     // Asked behind the opening: what comes into its place from here on does no harm.

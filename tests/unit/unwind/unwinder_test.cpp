@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 
 #include "tests/unit/launcher/temporary_folder.h"
 #include "tests/unit/sanitizer.h"
@@ -267,6 +268,31 @@ TEST_F(ReplacedFile, is_not_read_when_it_came_after_the_mapping) {
             expected(sample));
   ASSERT_FALSE(unwinder.failures().empty());
   EXPECT_THAT(unwinder.failures()[0], testing::HasSubstr("was replaced"));
+}
+
+class ManyFiles : public launcher::TemporaryFolder {};
+
+size_t open_files() {
+  const std::filesystem::directory_iterator files("/proc/self/fd");
+  return static_cast<size_t>(std::distance(begin(files), end(files)));
+}
+
+TEST_F(ManyFiles, are_not_all_held_open) {
+  constexpr size_t kFiles = 300;
+  const size_t before = open_files();
+  Unwinder unwinder;
+  Registers registers;
+  registers.set(kIp, 0x1500);
+  registers.set(kSp, 0x9000);
+  for (size_t i = 0; i < kFiles; ++i) {
+    const std::string name = path(std::to_string(i));
+    std::filesystem::create_symlink("/proc/self/exe", name);
+    const Mapping mapping{0x1000, 0x2000, 0, name, {}, {}};
+    EXPECT_EQ(unwinder.unwind(registers, {}, {&mapping, 1}).entries.size(), 1u);
+  }
+  EXPECT_TRUE(unwinder.failures().empty());
+  EXPECT_GT(open_files(), before);
+  EXPECT_LT(open_files(), before + kFiles);
 }
 
 TEST(Unwinder, any_stack_ends_the_chain) {
