@@ -18,9 +18,11 @@
 #include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "core/base/file.h"
 #include "core/base/unique_fd.h"
+#include "tools/job_folder.h"
 
 namespace aon::tools {
 namespace {
@@ -39,13 +41,14 @@ struct Progress {
   std::atomic<uint32_t> closed_count;
 };
 
-/// What separates fields and lines is in no name and no path of ours.
+/// What separates fields and lines is in no name and no path of ours; of others' names nothing is
+/// printed that a terminal would obey.
 std::string plain(std::string_view text) {
   std::string result(text);
   for (char& c : result) {
     if (static_cast<unsigned char>(c) < ' ') c = ' ';
   }
-  return result;
+  return printable(std::move(result));
 }
 
 std::string_view value_of(std::string_view status, std::string_view key) {

@@ -72,6 +72,14 @@ TEST_F(ProcessLookTest, names_processes_with_wanted_libraries_once_each) {
   EXPECT_EQ(look.closed_count + look.unread_count, 0u);
 }
 
+TEST_F(ProcessLookTest, says_nothing_that_a_terminal_would_obey) {
+  add(12, "a\x7f\xc2\x9b", line("libwanted\xc2\x9b.so"));
+  const ProcessLook look = look_at_processes(proc_, kWanted, kLimit);
+  ASSERT_EQ(look.processes.size(), 1u);
+  EXPECT_EQ(look.processes[0].name, "a???");
+  EXPECT_EQ(look.processes[0].libraries, std::vector<std::string>{"libwanted??.so"});
+}
+
 TEST_F(ProcessLookTest, knows_wanted_processes_by_name_with_their_arguments) {
   add(5, "holder", "");
   add(6, "holders", "");
