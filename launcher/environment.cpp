@@ -1,5 +1,6 @@
 #include "launcher/environment.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <strings.h>
@@ -49,12 +50,61 @@ bool look_into(const std::string& path, Look look) {
   return found;
 }
 
-/// True when a string of the file begins with MPI_ or PMPI_: a library that wraps or calls MPI.
+/// Takes the value at a place of a file; false beyond its end.
+template <class T>
+bool take(std::string_view bytes, uint64_t at, T* value) {
+  if (at > bytes.size() || bytes.size() - at < sizeof(T)) return false;
+  memcpy(value, bytes.data() + at, sizeof(T));
+  return true;
+}
+
+/// What the loader is told of a library: where its names begin, and their size.
+struct Names {
+  uint64_t address = 0;
+  uint64_t byte_count = 0;
+};
+Names names_told_at(std::string_view bytes, const Elf64_Phdr& dynamic) {
+  Names names;
+  Elf64_Dyn entry;
+  for (uint64_t at = 0; at < dynamic.p_filesz; at += sizeof(entry)) {
+    if (!take(bytes, dynamic.p_offset + at, &entry) || entry.d_tag == DT_NULL) break;
+    if (entry.d_tag == DT_STRTAB) names.address = entry.d_un.d_ptr;
+    if (entry.d_tag == DT_STRSZ) names.byte_count = entry.d_un.d_val;
+  }
+  return names;
+}
+
+/// The names of what a library has and needs, each behind a zero; all of a file that is no library
+/// of 64 bits. Some preload hundreds of MiB, of which the loader reads little.
+std::string_view names_in(std::string_view bytes) {
+  Elf64_Ehdr header;
+  if (!take(bytes, 0, &header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+      header.e_ident[EI_CLASS] != ELFCLASS64)
+    return bytes;
+  std::vector<Elf64_Phdr> segments(header.e_phnum);
+  Names names;
+  for (size_t i = 0; i < segments.size(); ++i) {
+    if (!take(bytes, header.e_phoff + i * sizeof(Elf64_Phdr), &segments[i])) return bytes;
+    if (segments[i].p_type == PT_DYNAMIC) names = names_told_at(bytes, segments[i]);
+  }
+  for (const Elf64_Phdr& segment : segments) {
+    const uint64_t at = names.address - segment.p_vaddr;
+    const bool is_here = segment.p_type == PT_LOAD && names.address >= segment.p_vaddr &&
+                         at < segment.p_filesz && at <= bytes.size() &&
+                         segment.p_offset <= bytes.size() - at;
+    if (is_here && names.byte_count != 0)
+      return bytes.substr(segment.p_offset + at, names.byte_count);
+  }
+  return bytes;
+}
+
+/// True when a name of the file begins with MPI_ or PMPI_: a library that wraps or calls MPI.
 bool names_mpi(const std::string& path) {
   return look_into(path, [](std::string_view bytes) {
     static constexpr std::string_view kNames[] = {{"\0MPI_", 5}, {"\0PMPI_", 6}};
+    const std::string_view names = names_in(bytes);
     return std::any_of(std::begin(kNames), std::end(kNames), [&](std::string_view name) {
-      return memmem(bytes.data(), bytes.size(), name.data(), name.size()) != nullptr;
+      return memmem(names.data(), names.size(), name.data(), name.size()) != nullptr;
     });
   });
 }
