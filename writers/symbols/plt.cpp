@@ -51,6 +51,14 @@ void read_relocations(const ElfFile& file, const ElfSection& section, Slots* slo
   }
 }
 
+/// Of 8 bytes are those that are bound at the start and have no room for more, as for endbr64.
+size_t plt_entry_bytes(const ElfSection& section) {
+  constexpr size_t kShortEntryBytes = 8;
+  const uint64_t told = section.header.sh_entsize;
+  if (told == kShortEntryBytes || told == kMaxEntryBytes) return told;
+  return section.name == ".plt.got" ? kShortEntryBytes : kMaxEntryBytes;
+}
+
 /// Address of the slot that the entry at `code` jumps through (jmp *disp32(%rip)); 0: none.
 uint64_t jump_slot(const uint8_t* code, size_t bytes, uint64_t address) {
   constexpr uint8_t kEndbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
@@ -85,7 +93,7 @@ void SymbolTable::add_plt(const ElfFile& file) {
     const Elf_Data* data = file.data(section);
     if (data == nullptr) continue;
     const auto* code = static_cast<const uint8_t*>(data->d_buf);
-    const size_t step = section.name == ".plt.got" ? 8 : kMaxEntryBytes;
+    const size_t step = plt_entry_bytes(section);
     for (size_t at = 0; at < data->d_size; at += step) {
       const uint64_t address = section.header.sh_addr + at;
       const size_t bytes = std::min(step, data->d_size - at);

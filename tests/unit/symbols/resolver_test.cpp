@@ -60,7 +60,7 @@ uint64_t plt_offset(const std::string& path, const std::string& name) {
 }
 
 TEST(Resolver, names_plt_entries_lazy_and_bound_at_start) {
-  for (const char* program : {"c_pie", "c_now", "c_stripped"}) {
+  for (const char* program : {"c_pie", "c_now", "c_ibt", "c_stripped"}) {
     const std::string path = made(program);
     EXPECT_EQ(resolve({path, {}}, {plt_offset(path, "qsort")}).name(0), "qsort@plt") << program;
   }

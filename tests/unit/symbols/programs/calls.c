@@ -22,6 +22,10 @@ int main(int argc, char** argv) {
   label_without_size();
   int sum = 0;
   for (int i = 0; i < argc * 3; ++i) sum += first_name(i);
+#ifdef AON_TAKES_ADDRESS  // of what it calls: the entry of the PLT is in .plt.got then
+  static void (*volatile sort)(void*, size_t, size_t, int (*)(const void*, const void*));
+  sort = qsort;
+#endif
   if (argc > 100) qsort(argv, 2, sizeof(*argv), NULL);
   printf("%d\n", sum);
   return 0;
