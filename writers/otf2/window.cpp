@@ -10,7 +10,7 @@ void Window::begin_location(uint64_t start_ns) {
   open_.clear();
   counters_.reset();
   old_requests_.clear();
-  last_old_request_ = 0;
+  old_request_end_ = 0;
   files_.clear();
   last_old_io_ = 0;
   last_old_transfer_ = 0;
@@ -53,7 +53,7 @@ void Window::follow(const Event& event) {
       if (old_requests_.size() < kMaxOldRequests) {
         old_requests_.insert(event.request);
       } else {
-        last_old_request_ = std::max(last_old_request_, event.request);
+        old_request_end_ = std::max(old_request_end_, event.request + 1);
       }
       break;
     case EventKind::kSendComplete:

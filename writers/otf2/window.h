@@ -48,7 +48,7 @@ class Window {
   /// The request of a completion was live as the window began. What other threads have begun stays:
   /// their start may be in the window.
   bool is_old(const Event& event) {
-    return old_requests_.erase(event.request) != 0 || event.request <= last_old_request_;
+    return old_requests_.erase(event.request) != 0 || event.request < old_request_end_;
   }
 
   uint64_t start_ns_ = 0;
@@ -56,7 +56,7 @@ class Window {
   std::vector<Event> open_;  ///< events that opened what is open, in order
   /// Begun before the window on this location, and not ended; at most kMaxOldRequests.
   std::unordered_set<uint64_t> old_requests_;
-  uint64_t last_old_request_ = 0;   ///< of those for which there was no room; 0: there was none
+  uint64_t old_request_end_ = 0;    ///< behind those for which there was no room
   std::vector<Event> files_;        ///< the events that opened the files that are open
   uint64_t last_old_io_ = 0;        ///< ids of transfers grow; 0: there was none
   uint64_t last_old_transfer_ = 0;  ///< the same of one-sided ones

@@ -112,6 +112,21 @@ TEST(Window, forgets_with_the_location_that_more_requests_were_live_than_it_foll
   EXPECT_EQ(window.filter(others).size(), 2u);
 }
 
+/// The first request of a process has the id 0.
+TEST(Window, keeps_the_first_request_of_a_process_that_begins_in_it) {
+  for (const auto& [start, end] :
+       {std::pair(EventKind::kSendRequest, EventKind::kSendComplete),
+        std::pair(EventKind::kReceiveRequest, EventKind::kReceiveComplete),
+        std::pair(EventKind::kCollectiveRequest, EventKind::kCollectiveComplete)}) {
+    const std::vector<Event> events = {event_at(60, start, 0), event_at(70, end, 0)};
+    Window window;
+    window.begin_location(50);
+    const std::span<const Event> kept = window.filter(events);
+    ASSERT_EQ(kept.size(), 2u);
+    EXPECT_EQ(kept[1].kind, end);
+  }
+}
+
 TEST(Window, drops_nothing_of_what_begins_in_it) {
   const std::vector<Event> events = one_sided_events();
   Window window;
