@@ -22,7 +22,7 @@ std::span<const Event> Window::filter(std::span<const Event> events) {
   if (start_ns_ == 0) return events;
   out_.clear();
   for (const Event& event : events) {
-    if (!is_inside_ && event.time_ns < start_ns_) {
+    if (!is_inside_ && event.time_ns < start_ns_ && !reaches_window(event)) {
       follow(event);
       continue;
     }
@@ -157,6 +157,12 @@ void Window::add(const Event& event) {
     case EventKind::kRmaUnlock:
       add_rma(event);
       break;
+    case EventKind::kDeviceGap: {
+      Event& gap = out_.emplace_back(event);
+      gap.time_ns = std::max(event.time_ns, start_ns_);
+      gap.bytes_received -= gap.time_ns - event.time_ns;
+      break;
+    }
     case EventKind::kNcclEnd:  // it began at `bytes`
       if (event.bytes >= start_ns_) out_.push_back(event);
       break;

@@ -1,7 +1,8 @@
 /// The newest part of a location's events, as a whole of its own: regions, collectives and losses
 /// that are open when the window begins are entered there, files that are open are opened there,
-/// completions of requests that started before it are made to stand alone. What completes one-sided
-/// transfers from before it, or releases such locks, is left out.
+/// completions of requests that started before it are made to stand alone, and of a device's work
+/// that was left out up to some time in it the rest is shown. What completes one-sided transfers
+/// from before it, or releases such locks, is left out.
 /// Owner: Otf2Writer.   Thread: one.   Cost: nothing without a window, else a copy of each event.
 #pragma once
 
@@ -49,6 +50,10 @@ class Window {
   /// their start may be in the window.
   bool is_old(const Event& event) {
     return old_requests_.erase(event.request) != 0 || event.request < old_request_end_;
+  }
+  /// It begins before the window, and lasts.
+  bool reaches_window(const Event& event) const {
+    return event.kind == EventKind::kDeviceGap && event.time_ns + event.bytes_received > start_ns_;
   }
 
   uint64_t start_ns_ = 0;

@@ -127,6 +127,26 @@ TEST(Window, keeps_the_first_request_of_a_process_that_begins_in_it) {
   }
 }
 
+/// What could not be sorted of a stream may reach farther than the events before the window.
+TEST(Window, shows_the_rest_of_work_that_was_left_out) {
+  Event gap = event_at(10, EventKind::kDeviceGap);
+  gap.bytes = 7;
+  gap.bytes_received = 60;
+  Window window;
+  window.begin_location(50);
+  const std::span<const Event> kept = window.filter({&gap, 1});
+  ASSERT_EQ(kept.size(), 1u);
+  EXPECT_EQ(kept[0].time_ns, 50u);
+  EXPECT_EQ(kept[0].bytes_received, 20u);
+  EXPECT_EQ(kept[0].bytes, 7u);
+  window.begin_location(50);
+  gap.bytes_received = 40;
+  EXPECT_TRUE(window.filter({&gap, 1}).empty()) << "it was over";
+  window.begin_location(50);
+  gap.time_ns = 55;
+  EXPECT_EQ(window.filter({&gap, 1})[0].time_ns, 55u);
+}
+
 TEST(Window, drops_nothing_of_what_begins_in_it) {
   const std::vector<Event> events = one_sided_events();
   Window window;
