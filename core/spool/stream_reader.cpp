@@ -215,7 +215,8 @@ struct StreamReader::State {
   void merge();
 };
 
-/// Merges what both contexts have at hand, in order of end time, until one of them runs out.
+/// Merges what both contexts have at hand, in order of end time, until one of them runs out, or
+/// a gap comes: what is open behind it was not open before.
 void StreamReader::State::merge() {
   merged.clear();
   const auto a = normal.rest();
@@ -224,6 +225,7 @@ void StreamReader::State::merge() {
   size_t j = 0;
   while (i < a.size() && j < b.size()) {
     const bool take_nested = end_ticks(b[j]) < end_ticks(a[i]);
+    if (!take_nested && j != 0 && i == 0 && normal.is_resync()) break;
     merged.push_back(take_nested ? b[j++] : a[i++]);
   }
   normal.take(i);
@@ -244,12 +246,14 @@ Result<StreamBatch> StreamReader::next() {
   if (!has_nested) return has_nested.error();
   StreamBatch batch;
   batch.is_resync = *has_normal && s.normal.is_resync();
-  if (batch.is_resync) batch.open = s.normal.open_regions();
   if (*has_normal && *has_nested) {
     s.merge();
+    batch.is_resync = batch.is_resync && !s.normal.is_resync();
+    if (batch.is_resync) batch.open = s.normal.open_regions();
     batch.records = s.merged;
     return batch;
   }
+  if (batch.is_resync) batch.open = s.normal.open_regions();
   ContextReader& only = *has_normal ? s.normal : s.nested;
   if (*has_normal || *has_nested) {
     batch.records = only.rest();

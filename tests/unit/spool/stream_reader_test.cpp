@@ -132,6 +132,26 @@ TEST_F(Stream, merges_the_two_contexts_by_end_time) {
   EXPECT_EQ(all.ids, numbers(0, 2100));
 }
 
+/// What is open behind the gap was not yet open in a signal handler before it.
+TEST_F(Stream, tells_what_a_handler_did_before_a_gap_before_what_is_open_behind_it) {
+  test::StreamWriter normal(kProcess, kSlot, 0);
+  test::StreamWriter nested(kProcess, kSlot, 1);
+  Bytes file;
+  Bytes lost;
+  normal.append_block(spans(0, 100), 0, &file);
+  normal.append_block(spans(100, 100), 1, &lost);
+  normal.append_block(spans(200, 100), 2, &file);
+  Bytes handler;
+  test::append_record(&handler, test::make_record(RecordKind::kSpan, 1, 100000, 12000, 10));
+  nested.append_block(handler, 3, &file);
+  write(0, file);
+  const Replay all = replay();
+  EXPECT_TRUE(all.in_order);
+  EXPECT_EQ(all.resync_at, (std::vector<size_t>{0, 101}));
+  ASSERT_EQ(all.lost.size(), 1u);
+  EXPECT_EQ(all.lost[0].head.a64, 100u);
+}
+
 TEST_F(Stream, drops_blocks_that_were_written_twice) {
   test::StreamWriter writer(kProcess, kSlot);
   Bytes first;
