@@ -309,7 +309,11 @@ void EventOrder::end_transfer(const Record& record, uint64_t time_ns) {
     event.request = id;
     return;
   }
-  if (head.kind != RecordKind::kCollective || !communicators_.contains(head.a32)) return;
+  if (head.kind != RecordKind::kCollective) return;
+  if (!communicators_.contains(head.a32)) {  // its definition is lost; a request's end counts
+    if (head.a32 != 0 && (head.flags & kNonblocking) == 0) ++outcome_->unmatched_count;
+    return;
+  }
   LiveRequest collective = visible_request();
   collective.operation = static_cast<CollectiveOperation>(pair_high(record.words[1]));
   collective.communicator = head.a32;

@@ -247,6 +247,26 @@ TEST_F(OtherThread, that_ends_with_another_world_what_nobody_has_begun_counts_on
   EXPECT_EQ(outcome_.unmatched_count, 2u);
 }
 
+/// The other members have theirs in the archive.
+TEST_F(MessageEvents, collective_of_a_communicator_without_a_definition_is_unmatched) {
+  constexpr uint32_t kLost = 77;
+  constexpr auto kOperation = CollectiveOperation::kAllreduce;
+  const auto collective = [](uint16_t flags, uint32_t communicator) {
+    return test::collective_record(1, 10, 20, kOperation, -1, 64, flags, 9, communicator);
+  };
+  EXPECT_EQ(run({collective(0, kLost)}), "10:enter1 20:leave1");
+  EXPECT_EQ(outcome_.unmatched_count, 1u);
+  Record end = completion_record(30, 0, -1, 0, 0, 9);
+  end.head.id = static_cast<uint32_t>(RecordKind::kCollective);
+  end.head.a32 = kLost;
+  EXPECT_EQ(run({collective(kNonblocking, kLost), end}), "10:enter1 20:leave1");
+  requests_.settle(&outcome_);
+  EXPECT_EQ(outcome_.unmatched_count, 2u);
+  communicators_.clear();
+  run({collective(0, 0)});
+  EXPECT_EQ(outcome_.unmatched_count, 2u) << "of no communicator: MPI_Comm_create_group, say";
+}
+
 TEST_F(MessageEvents, non_blocking_collective_keeps_its_operation) {
   const std::string text = run({
       test::collective_record(1, 10, 11, CollectiveOperation::kAllreduce, -1, 64, kNonblocking, 9),
