@@ -1,12 +1,15 @@
-// Mapping tables of a process that has made very many communicators, windows or files.
+// Tables of a process that has made very many communicators, windows or files, and of very many
+// processes.
 
 #include <aon/mpi.h>
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <filesystem>
 
 #include "tests/unit/writers/spool_fixture.h"
 #include "writers/assemble/assemble.h"
+#include "writers/otf2/device_windows.h"
 
 namespace aon::writers {
 namespace {
@@ -29,6 +32,27 @@ TEST(Otf2Tables, of_a_process_with_60_000_communicators_fit) {
   for (const std::string& warning : report->warnings)
     EXPECT_EQ(warning.find("OTF2"), std::string::npos) << warning;
   EXPECT_TRUE(std::filesystem::exists(job.path() / "traces.otf2"));
+}
+
+/// Each location of a process asks for its window. Going through the processes before it would take
+/// some 10 s.
+TEST(Otf2Tables, of_100_000_processes_with_devices_are_made_soon) {
+  constexpr uint32_t kCount = 100'000;
+  otf2::DeviceWindows windows;
+  Location stream{};
+  for (uint32_t group = 0; group < kCount; ++group) {
+    stream.group = group;
+    stream.id = uint64_t{1} << 32 | group;
+    EXPECT_EQ(windows.add_stream(stream), 1u);
+    if (group != 1) windows.note_copies(group);
+  }
+  const std::clock_t start = std::clock();
+  for (uint32_t group = 2; group < kCount; ++group)
+    ASSERT_EQ(windows.place_of(group), group - 1) << "the second one copies nothing";
+  EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC);
+  EXPECT_EQ(windows.place_of(1), std::nullopt);
+  EXPECT_EQ(windows.windows().size(), kCount - 1);
+  EXPECT_EQ(windows.windows()[1].members, (std::vector<uint64_t>{2, uint64_t{1} << 32 | 2}));
 }
 
 }  // namespace
