@@ -131,7 +131,7 @@ Result<ArchiveHandle> create_archive(const std::filesystem::path& folder,
                                      uint64_t largest_definition_bytes) {
   OTF2_Error_RegisterCallback(leave, nullptr);
   const uint64_t definition_chunk_bytes = std::clamp<uint64_t>(
-      std::bit_ceil(2 * largest_definition_bytes), OTF2_CHUNK_SIZE_MIN, OTF2_CHUNK_SIZE_MAX);
+      std::bit_ceil(largest_definition_bytes), OTF2_CHUNK_SIZE_MIN, OTF2_CHUNK_SIZE_MAX);
   ArchiveHandle archive(
       OTF2_Archive_Open(folder.c_str(), kArchiveName, OTF2_FILEMODE_WRITE, kEventChunkBytes,
                         definition_chunk_bytes, OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE),

@@ -159,6 +159,26 @@ OTF2_ErrorCode write_mappings(OTF2_DefWriter* file, const Model& model,
 
 }  // namespace
 
+/// That is a group, of all that communicate or of all regions, a number each, or a mapping table,
+/// two for each id: of a process with 300 000 communicators it has 5 MB.
+uint64_t largest_definition_bytes(const Model& model, const NcclTimelines& timelines) {
+  constexpr uint64_t kNumberBytes = 9;
+  const auto is_stream = [](const Location& location) {
+    return location.in_archive && location.type == LocationType::kAcceleratorStream;
+  };
+  const auto stream_count = static_cast<uint64_t>(
+      std::count_if(model.locations.begin(), model.locations.end(), is_stream));
+  uint64_t id_count = 0;
+  for (const Group& group : model.groups) {
+    id_count = std::max({id_count, group.region_map.size(),
+                         group.window_map.size() + group.communicator_map.size(),  // those of NCCL
+                         group.rank_group_map.size() + 2 * group.window_map.size(),
+                         group.file_map.size(), group.file_name_map.size()});
+  }
+  return kNumberBytes * std::max({model.groups.size() + stream_count, model.regions.size(),
+                                  timelines.member_count(), 2 * id_count});
+}
+
 /// On a METRIC location are values, and regions of the archive's own.
 Status write_local_definitions(OTF2_DefWriter* file, const Model& model,
                                const NcclTimelines& timelines, const DeviceWindows& devices,

@@ -49,6 +49,10 @@ inline uint32_t first_device_window(const Model& model, const NcclTimelines& tim
   return static_cast<uint32_t>(model.windows.size() + timelines.communicators_with_window().size());
 }
 
+/// What OTF2 wants as room for the largest definition, but for texts. It clears as much for each
+/// location's file of definitions.
+uint64_t largest_definition_bytes(const Model& model, const NcclTimelines& timelines);
+
 /// Mapping tables (regions, communicators, windows, groups) and clock offsets of one location.
 /// `clock_error_ns` goes into the offsets as their standard deviation.
 Status write_local_definitions(OTF2_DefWriter* file, const Model& model,

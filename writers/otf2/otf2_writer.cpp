@@ -100,29 +100,14 @@ class Otf2Writer final : public Writer {
   otf2::TimeRange range_{std::numeric_limits<uint64_t>::max(), 0};
 };
 
-/// Ids of the longest mapping table of a process: one table has two groups for each window.
-uint64_t longest_mapping(const Model& model) {
-  size_t longest = 0;
-  for (const Group& group : model.groups) {
-    longest = std::max({longest, group.region_map.size(), group.communicator_map.size(),
-                        group.rank_group_map.size() + 2 * group.window_map.size(),
-                        group.file_map.size(), group.file_name_map.size()});
-  }
-  return longest;
-}
-
 Status Otf2Writer::begin(const Model& model) {
   model_ = &model;
-  // The largest definition is a group of all locations or of all regions, a number each, or a
-  // mapping table, two numbers for each id: of 300 000 communicators it has 2 MB.
   timelines_.emplace(model, nccl_as_mpi_);
   nccl_encoder_.emplace(model, *timelines_);
   device_series_.begin(model);
   event_markers_.emplace(model, &markers_);
-  const uint64_t members =
-      std::max({model.groups.size() + model.locations.size(), model.regions.size(),
-                timelines_->member_count(), longest_mapping(model)});
-  Result<otf2::ArchiveHandle> archive = otf2::create_archive(folder_, 10 * members + kTextBytes);
+  Result<otf2::ArchiveHandle> archive = otf2::create_archive(
+      folder_, otf2::largest_definition_bytes(model, *timelines_) + kTextBytes);
   if (!archive) return archive.error();
   archive_ = std::move(archive).value();
   return check(OTF2_Archive_OpenEvtFiles(archive_.get()), "create the folder of event files");

@@ -76,8 +76,7 @@ Status SamplesWriter::open_archive() {
   std::error_code error;
   std::filesystem::create_directory(folder_, error);
   if (error) return Error{Code::kIo, "cannot create " + folder_.string() + ": " + error.message()};
-  Result<otf2::ArchiveHandle> archive =
-      otf2::create_archive(folder_, 10 * model_->groups.size() + kTextBytes);
+  Result<otf2::ArchiveHandle> archive = otf2::create_archive(folder_, kTextBytes);
   if (!archive) return archive.error();
   archive_ = std::move(archive).value();
   return check(OTF2_Archive_OpenEvtFiles(archive_.get()), "create the folder of event files");

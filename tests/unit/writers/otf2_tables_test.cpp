@@ -7,16 +7,18 @@
 #include <ctime>
 #include <filesystem>
 
+#include "tests/unit/profile/one_rank.h"
 #include "tests/unit/writers/spool_fixture.h"
 #include "writers/assemble/assemble.h"
+#include "writers/otf2/definitions.h"
 #include "writers/otf2/device_windows.h"
 
 namespace aon::writers {
 namespace {
 
 TEST(Otf2Tables, of_a_process_with_60_000_communicators_fit) {
-  test::TemporaryFolder job;
-  test::NodeSpool node(job.path(), "n1");
+  aon::test::TemporaryFolder job;
+  aon::test::NodeSpool node(job.path(), "n1");
   node.add_process(0, 0, 1, {{"MPI_Comm_dup", RegionRole::kFunction}});
   for (uint32_t i = 2; i < 60'000; ++i) {
     CommunicatorDefinition made{};
@@ -25,13 +27,21 @@ TEST(Otf2Tables, of_a_process_with_60_000_communicators_fit) {
     made.kind = CommunicatorKind::kIntra;
     node.define(0, DefinitionType::kCommunicator, made, {""});
   }
-  node.add_records(0, 1, {test::span_record(1, 10, 20)});
+  node.add_records(0, 1, {aon::test::span_record(1, 10, 20)});
   node.finish();
   const Result<AssembleReport> report = assemble(job.path(), {});
   ASSERT_TRUE(report.has_value()) << report.error().message;
   for (const std::string& warning : report->warnings)
     EXPECT_EQ(warning.find("OTF2"), std::string::npos) << warning;
   EXPECT_TRUE(std::filesystem::exists(job.path() / "traces.otf2"));
+}
+
+/// OTF2 takes the room for the largest one, the list of all ranks, for the tables of each.
+TEST(Otf2Tables, of_10_000_ranks_take_no_more_room_than_they_must) {
+  const Model model = test::make_model(10'000);
+  const uint64_t bytes = otf2::largest_definition_bytes(model, otf2::NcclTimelines(model, false));
+  EXPECT_GE(bytes, 90'000u);
+  EXPECT_LT(bytes, 100'000u);
 }
 
 /// Each location of a process asks for its window. Going through the processes before it would take
