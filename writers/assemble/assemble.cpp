@@ -101,7 +101,7 @@ class Assembly {
   Status fit_archive();
   uint64_t bytes_beside_events() const;
   Status convert(const fs::path& staging);
-  enum class Beside { kCounters, kWaits, kNcclWaits };
+  enum class Beside { kDevices, kCounters, kWaits, kNcclWaits };
   uint64_t location_count_with(Beside last) const;
   std::vector<std::string> left_out_metrics(const Passed& passed) const;
   bool has(LocationType type) const;
@@ -269,17 +269,18 @@ bool Assembly::has_nccl() const {
       [&model](const Location& location) { return is_nccl_timeline(model, location); });
 }
 
-/// Of the archive, with those that stand beside others, in this order up to `last`: for each thread
-/// whose process defines counters, for the waiting of each thread, of each communicator of NCCL.
+/// Of the archive, with those that stand beside others, in this order up to `last`: for each device
+/// with series, thread whose process defines counters, thread that waits, communicator of NCCL.
 uint64_t Assembly::location_count_with(Beside last) const {
   const Model& model = parts_->model;
-  uint64_t count = 0;
+  uint64_t count = device_series_count(model);
   for (const Location& location : model.locations) {
     if (!location.in_archive) continue;
     ++count;
     const bool is_thread = location.type == LocationType::kThread;
-    if (is_thread && defines_counters(model, model.groups[location.group])) ++count;
-    if (is_thread && last != Beside::kCounters) ++count;
+    if (is_thread && last >= Beside::kCounters)
+      count += defines_counters(model, model.groups[location.group]) ? 1 : 0;
+    if (is_thread && last >= Beside::kWaits) ++count;
     if (last == Beside::kNcclWaits && is_nccl_timeline(model, location)) ++count;
   }
   return count;
@@ -323,6 +324,7 @@ WriterPlan Assembly::writer_plan() const {
   plan.writes_hdf5 = options_.writes_hdf5 && has_processes;
   plan.nccl_as_mpi = options_.nccl_as_mpi;
   const uint64_t most = options_.otf2_locations;
+  plan.has_room_for_devices = location_count_with(Beside::kDevices) <= most;
   plan.has_room_for_counters = location_count_with(Beside::kCounters) <= most;
   plan.has_room_for_waits = location_count_with(Beside::kWaits) <= most;
   plan.has_room_for_nccl_waits =

@@ -60,7 +60,8 @@ std::vector<WriterSlot> make_common(const fs::path& folder, const WriterPlan& pl
         {kArchiveName,
          make_otf2_writer(folder, told, plan.nccl_as_mpi, late,
                           is_share ? nullptr : &collectors->lacks, plan.has_room_for_counters,
-                          {plan.most_markers, is_share ? nullptr : &collectors->markers}),
+                          {plan.most_markers, is_share ? nullptr : &collectors->markers},
+                          plan.has_room_for_devices),
          {}});
     writers.push_back({kSamplesName, make_samples_writer(folder), {}});
   }

@@ -29,6 +29,7 @@ struct WriterPlan {
   bool writes_otf2 = true;
   bool writes_hdf5 = true;
   bool nccl_as_mpi = false;
+  bool has_room_for_devices = false;     ///< a location for each that has series
   bool has_room_for_counters = false;    ///< a second location for each thread that may set some
   bool has_room_for_waits = false;       ///< and one for each thread in the archive
   bool has_room_for_nccl_waits = false;  ///< and for each timeline of a communicator of NCCL

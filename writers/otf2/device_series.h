@@ -23,6 +23,7 @@ std::string device_of_metric(const GlobalMetric& metric);
 class DeviceSeries {
  public:
   void begin(const Model& model);
+  size_t device_count() const { return names_.size(); }
 
   /// True when the sample is about a device: it is written by write().
   bool takes(const Event& event) const {

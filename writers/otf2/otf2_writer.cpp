@@ -33,11 +33,12 @@ class Otf2Writer final : public Writer {
  public:
   Otf2Writer(std::filesystem::path folder, WaitAnalysis* waits, bool nccl_as_mpi,
              nccl::LatenessAnalysis* lateness, std::vector<std::string>* lacks, bool has_counters,
-             const MarkerPlan& plan)
+             const MarkerPlan& plan, bool has_devices)
       : folder_(std::move(folder)),
         waits_(waits),
         nccl_as_mpi_(nccl_as_mpi),
         has_counters_(has_counters),
+        has_devices_(has_devices),
         nccl_waits_(lateness),
         lacks_(lacks),
         markers_(plan.most),
@@ -75,6 +76,7 @@ class Otf2Writer final : public Writer {
   WaitAnalysis* waits_;
   bool nccl_as_mpi_;
   bool has_counters_;
+  bool has_devices_;
   const Model* model_ = nullptr;
   otf2::ArchiveHandle archive_;
   otf2::EventEncoder encoder_;
@@ -104,7 +106,7 @@ Status Otf2Writer::begin(const Model& model) {
   model_ = &model;
   timelines_.emplace(model, nccl_as_mpi_);
   nccl_encoder_.emplace(model, *timelines_);
-  device_series_.begin(model);
+  if (has_devices_) device_series_.begin(model);
   event_markers_.emplace(model, &markers_);
   Result<otf2::ArchiveHandle> archive = otf2::create_archive(
       folder_, otf2::largest_definition_bytes(model, *timelines_) + kTextBytes);
@@ -439,9 +441,19 @@ Status Otf2Writer::finish(const Outcome& outcome) {
 std::unique_ptr<Writer> make_otf2_writer(const std::filesystem::path& folder, WaitAnalysis* waits,
                                          bool nccl_as_mpi, nccl::LatenessAnalysis* lateness,
                                          std::vector<std::string>* lacks, bool has_counters,
-                                         const MarkerPlan& markers) {
+                                         const MarkerPlan& markers, bool has_devices) {
   return otf2::guard(std::make_unique<Otf2Writer>(folder, waits, nccl_as_mpi, lateness, lacks,
-                                                  has_counters, markers));
+                                                  has_counters, markers, has_devices));
+}
+
+uint64_t device_series_count(const Model& model) {
+  const auto has_series = [](const Location& location) {
+    return location.type == LocationType::kMetric && location.in_archive;
+  };
+  if (std::none_of(model.locations.begin(), model.locations.end(), has_series)) return 0;
+  otf2::DeviceSeries series;
+  series.begin(model);
+  return series.device_count();
 }
 
 size_t left_out_counter_count(const Model& model) {

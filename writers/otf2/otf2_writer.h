@@ -32,12 +32,17 @@ struct MarkerPlan {
 /// `lateness`, which outlives it and is finished before it, has what these have waited
 /// (nccl_waits.h); null: no such metric. What could not be read of both is missing: finish() adds a
 /// line to `lacks`, if that is not null. Counters that threads set are on a location of their own
-/// for each of these, or with `has_counters` false nowhere.
+/// for each of these, or with `has_counters` false nowhere. So are series of devices, or with
+/// `has_devices` false on the location of their node.
 std::unique_ptr<Writer> make_otf2_writer(const std::filesystem::path& folder,
                                          WaitAnalysis* waits = nullptr, bool nccl_as_mpi = false,
                                          nccl::LatenessAnalysis* lateness = nullptr,
                                          std::vector<std::string>* lacks = nullptr,
-                                         bool has_counters = true, const MarkerPlan& markers = {});
+                                         bool has_counters = true, const MarkerPlan& markers = {},
+                                         bool has_devices = true);
+
+/// Locations that series of devices have in it beside those of their nodes.
+uint64_t device_series_count(const Model& model);
 
 /// Counters at the borders of calls that their class in the archive has no room for: the last ones.
 size_t left_out_counter_count(const Model& model);

@@ -217,5 +217,33 @@ TEST(Otf2CountersRoom, what_has_none_is_told_and_left_out) {
   EXPECT_EQ(file_count, 2u);
 }
 
+/// Two devices have series, and so has their process.
+TEST(Otf2DevicesRoom, without_any_their_series_stand_with_the_others) {
+  const auto file_count = [](uint32_t most) {
+    TemporaryFolder job;
+    NodeSpool node(job.path(), "n1");
+    node.add_process(0, 0, 1, {{"solve", RegionRole::kUser}});
+    std::vector<Record> samples;
+    for (const char* name : {"nvml::gpu_A/power", "nvml::gpu_B/power", "perf.page-faults"}) {
+      const auto id = static_cast<uint32_t>(samples.size() + 1);
+      node.define(0, DefinitionType::kMetric, MetricDefinition{id, MetricMode::kAbsolute, 0, 0},
+                  {name, "1", ""});
+      samples.push_back(aon::test::sample_record(id, 10 + id, 2.5));
+    }
+    node.add_records(0, 1, {aon::test::span_record(1, 10, 20)});
+    node.add_records(0, spool::kSeriesSlot, samples);
+    node.finish();
+    AssembleOptions options;
+    options.otf2_locations = most;
+    EXPECT_TRUE(assemble(job.path(), options).has_value());
+    size_t count = 0;
+    for (const auto& entry : fs::directory_iterator(job.path() / "traces"))
+      count += entry.path().extension() == ".evt" ? 1 : 0;
+    return count;
+  };
+  EXPECT_EQ(file_count(4), 4u);
+  EXPECT_EQ(file_count(3), 2u);
+}
+
 }  // namespace
 }  // namespace aon::writers
