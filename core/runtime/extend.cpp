@@ -344,8 +344,8 @@ uint64_t aon_writer_begin_nested(Writer* w, uint64_t mark, const OpenSpan* span)
   return start;
 }
 
-void aon_writer_finish_slow(Writer* w, uint32_t depth, Record* record, uint32_t words,
-                            uint64_t duration) noexcept {
+void aon_writer_finish_slow(Writer* w, const char* frame, uint32_t depth, Record* record,
+                            uint32_t words, uint64_t duration) noexcept {
   if (w->slot == nullptr) return;
   const uint32_t span_depth = depth;
   depth &= kSpanDepthMask;
@@ -359,7 +359,7 @@ void aon_writer_finish_slow(Writer* w, uint32_t depth, Record* record, uint32_t 
   }
   const bool has_counters = (span_depth & kReadsCounters) != 0 && depth < kOpenSpans;
   if (has_counters) runtime::put_counters(w, depth, record->head, duration);
-  aon_writer_put(w, record);
+  aon_writer_put_slow(w, frame, record, end_ticks(*record));
   if (depth < kOpenSpans) {
     w->slot->open[depth].start_ticks.store(0, std::memory_order_release);  // pairs with ring:open
   }

@@ -162,8 +162,8 @@ struct FortranCommunicator {
   return find_communicator(communicator_from_fortran(comm.at));
 }
 
-/// Whether `word` is `address`. Most words do not even lie near it. A null pointer, as of an array
-/// that is not allocated, is none.
+/// Whether `word` is `address`. What stands on the stack does not even lie near it. A null pointer,
+/// as of an array that is not allocated, is none.
 [[gnu::always_inline]] inline bool is_special(const SpecialAddress& address, const void* word) {
   const bool is_near = reinterpret_cast<uint64_t>(word) - address.lowest <= address.range;
   if (AON_LIKELY(!is_near) || word == nullptr) return false;

@@ -181,7 +181,8 @@ def _local(function, index, is_message):
 
 def _locals(function, body):
     used = set(re.findall(r"\w+", body))
-    is_message = "Envelope" in used and "matched" not in used
+    # Of two messages one may arrive where the other's arguments stand.
+    is_message = len(used & {"outgoing", "incoming"}) == 1
     return [
         f"  [[maybe_unused]] {_local(function, i, is_message)}"
         for i, a in enumerate(arguments(function))

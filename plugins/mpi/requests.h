@@ -131,7 +131,7 @@ void put_request(const Writer* w, const Request& request) noexcept;
 /// The same of a send or receive that the calling thread has just begun.
 template <RequestKind kKind>
 void put_started(Handle handle, uint64_t number, Communicator* communicator, uint64_t bytes,
-                 uint64_t peer_tag) noexcept;
+                 uint64_t peer_tag) noexcept AON_NO_THREAD_SAFETY_ANALYSIS;
 extern template void put_started<RequestKind::kSend>(Handle, uint64_t, Communicator*, uint64_t,
                                                      uint64_t) noexcept;
 extern template void put_started<RequestKind::kReceive>(Handle, uint64_t, Communicator*, uint64_t,

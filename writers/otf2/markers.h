@@ -51,7 +51,7 @@ struct Marker {
   std::string text;
 };
 
-class Markers {
+class Markers {  // NOLINT(readability-identifier-naming): of the copy of its array, not named here
  public:
   explicit Markers(size_t most = kMostMarkers) : most_of_kind_(most / kMarkerKindCount) {}
 

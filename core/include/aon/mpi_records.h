@@ -65,10 +65,22 @@ struct MessageEnd {
                  end.peer_tag, end.request);
 }
 
-/// finish_completing() at any cost.
+[[gnu::always_inline]] inline void store_completion(char* at, uint64_t end,
+                                                    const MessageEnd& message) {
+  const uint64_t words[] = {message.peer_tag, message.request};
+  const auto flags = static_cast<uint16_t>(message.flags | kInsideSpan);
+  store_record<2>(
+      at, {end, 0, RecordKind::kCompletion, 2, flags, 0, message.communicator, message.bytes},
+      words);
+}
+
+/// finish_completing() at any cost. `frame` is its caller's: what an emit there left is repaired.
 [[gnu::noinline]] inline void finish_completing_slow(OpenCall call, uint64_t end,
-                                                     MessageEnd message, uint32_t weight) {
-  put_completion(call.w, end, message);
+                                                     MessageEnd message, uint32_t weight,
+                                                     const char* frame) {
+  Record record;
+  store_completion(reinterpret_cast<char*>(&record), end, message);
+  aon_writer_put_slow(call.w, frame, &record, end);
   finish_span_at(call, end, 0, weight);
 }
 
@@ -78,16 +90,11 @@ struct MessageEnd {
   constexpr uint32_t kBytes = (2 + 1) * kSlotBytes;
   const uint64_t duration = end - call.start_ticks;
   if (AON_UNLIKELY(!begin_end(call, duration, kBytes))) {
-    finish_completing_slow(call, end, message, weight);
+    finish_completing_slow(call, end, message, weight, current_frame());
     return;
   }
   char* at = call.w->context[0].cursor;
-  const uint64_t words[] = {message.peer_tag, message.request};
-  const auto completion_flags = static_cast<uint16_t>(message.flags | kInsideSpan);
-  store_record<2>(at,
-                  {end, 0, RecordKind::kCompletion, 2, completion_flags, 0, message.communicator,
-                   message.bytes},
-                  words);
+  store_completion(at, end, message);
   const bool is_sampled_call = weight > 1;
   store_record<0>(at + 2 * kSlotBytes,
                   {call.start_ticks, static_cast<uint32_t>(duration), RecordKind::kSpan, 1,

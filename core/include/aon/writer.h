@@ -157,8 +157,8 @@ AON_EXPORT bool aon_writer_put_slow(Writer* w, const char* frame, const Record* 
 /// finish_call() of a nested (kInsideSpan) or very long call, with a record of counters before, or
 /// as aon_writer_put_slow(). In a child that was fork()ed inside the call it does nothing.
 /// Thread: owner.   Signal: safe.
-AON_EXPORT void aon_writer_finish_slow(Writer* w, uint32_t depth, Record* record, uint32_t words,
-                                       uint64_t duration) noexcept;
+AON_EXPORT void aon_writer_finish_slow(Writer* w, const char* frame, uint32_t depth, Record* record,
+                                       uint32_t words, uint64_t duration) noexcept;
 
 /// Writes a record that was built elsewhere; what is not on the fast path.
 /// Thread: owner.   Signal: safe.
@@ -418,7 +418,7 @@ template <uint32_t kWords>
   if (AON_UNLIKELY(!begin_end(call, duration, kSlots * kSlotBytes))) {
     Record record;
     store_record<kWords>(reinterpret_cast<char*>(&record), head, words);
-    aon_writer_finish_slow(call.w, call.depth, &record, kWords, duration);
+    aon_writer_finish_slow(call.w, current_frame(), call.depth, &record, kWords, duration);
     return;
   }
   store_record<kWords>(call.w->context[0].cursor, head, words);

@@ -107,7 +107,8 @@ def without_lock(code, name):
     ways are functions of their own, and what it jumps to."""
     if not name.startswith(WHOLE_CALLS):
         return fast_path(code[name])
-    bodies = [name, *(n for n in code if "::put_started_in_table(" in n and ".cold" not in n)]
+    bodies = [n for n in code if re.search(r"::(put_started_in_table<|claim_anywhere\()", n)]
+    bodies = [name, *(n for n in bodies if ".cold" not in n)]
     return [text for body in bodies for _, text in code[body]]
 
 

@@ -1,6 +1,6 @@
 // A program to be killed: `kill_child CASE ORACLE`. In the step cases it stops itself where the
 // single steps begin and where they end; `storm` runs until it is killed.
-#include <aon/writer.h>
+#include <aon/mpi_records.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 
@@ -39,7 +39,7 @@ uint64_t g_number = 0;
   Writer* w = aon::writer();
   const uint32_t weight = plan == aon::kForward ? aon::kForward : aon::start_plan(w, site, plan);
   if (weight != aon::kForward) {
-    const aon::OpenCall open = aon::begin_call(w, site.id, 1, 2, 3);
+    aon::OpenCall open = aon::begin_call(w, site.id, 1, 2, 3);
     finish_message(open, aon::kOutgoing, 1, 3, 2, 4);
   }
   ++g_number;
@@ -49,8 +49,8 @@ uint64_t g_number = 0;
 /// A call within a call, as a callback of MPI makes it.
 [[gnu::noinline]] void call_inside() {
   Writer* w = aon::writer();
-  const aon::OpenCall outer = aon::begin_call(w, kSite.id, 1, 2, 3);
-  const aon::OpenCall inner = aon::begin_call(w, kSite.id, 1, 2, 3);
+  aon::OpenCall outer = aon::begin_call(w, kSite.id, 1, 2, 3);
+  aon::OpenCall inner = aon::begin_call(w, kSite.id, 1, 2, 3);
   finish_message(inner, aon::kOutgoing, 1, 3, 2, 4);
   finish_message(outer, aon::kOutgoing, 1, 3, 2, 4);
   ++g_number;
@@ -64,6 +64,15 @@ uint64_t g_number = 0;
   open.start_ticks -= uint64_t{1} << 33;
   w->slot->open[0].start_ticks.store(open.start_ticks, std::memory_order_release);
   finish_message(open, aon::kOutgoing, 1, 3, 2, 4);
+  ++g_number;
+  g_oracle->returned[0].store(g_number, std::memory_order_release);
+}
+
+/// A call that has completed a message: its end and the call's own record at once.
+[[gnu::noinline]] void completing_call() {
+  Writer* w = aon::writer();
+  aon::OpenCall open = aon::begin_call(w, kSite.id);
+  finish_completing(open, aon::ticks(w), {aon::kOutgoing, 1, 3, 2, 4}, 1);
   ++g_number;
   g_oracle->returned[0].store(g_number, std::memory_order_release);
 }
@@ -127,6 +136,10 @@ bool run_steps(const std::string& name) {
     repeat(3, [] { call(kSite); });
     stop_for_steps();
     repeat(3, [] { call(kSite); });
+  } else if (name == "completing") {
+    repeat(72, event);
+    stop_for_steps();  // and over the end of the chunk
+    repeat(6, completing_call);
   } else if (name == "count") {
     repeat(3, [] { call(kCounted); });
     stop_for_steps();

@@ -95,7 +95,9 @@ struct Found {
   uint64_t marks = 0;
   uint64_t refused = 0;
   uint64_t told_as_lost = 0;
-  uint64_t spans = 0;
+  uint64_t spans = 0;  ///< of calls that move a message
+  uint64_t completions = 0;
+  uint64_t completing = 0;  ///< the calls of these
   uint64_t open = 0;
   uint64_t definitions = 0;
 };
@@ -109,6 +111,8 @@ Found check(const TakenProcess& taken) {
     for (const Record& record : stream.records()) {
       counted += is_counted(record.head.kind);
       found.spans += record.head.kind == RecordKind::kMessage;
+      found.completions += record.head.kind == RecordKind::kCompletion;
+      found.completing += record.head.kind == RecordKind::kSpan;
       if (record.head.kind == RecordKind::kLost) found.told_as_lost += record.head.a64;
       found.definitions += record.head.kind == RecordKind::kDefinition;
       if (record.head.kind != RecordKind::kMark) continue;
@@ -143,6 +147,11 @@ void expect_all(const std::string& scenario, const Found& found, const OracleFil
     const uint64_t outer = oracle->returned[1].load();
     EXPECT_GE(found.spans, outer);
     EXPECT_LE(found.spans, outer + 1);
+  } else if (scenario == "completing") {
+    EXPECT_GE(found.marks + found.completing, returned);
+    EXPECT_LE(found.marks + found.completing + found.open, returned + 1);
+    EXPECT_GE(found.completions, found.completing);
+    EXPECT_LE(found.completions, found.completing + 1);  // at a chunk's end one may go before
   } else if (scenario == "call" || scenario == "wide") {
     EXPECT_GE(found.spans, returned);
     EXPECT_LE(found.spans + found.open, returned + 1);
@@ -189,8 +198,8 @@ TEST_P(EveryState, holds_every_committed_record) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kill, EveryState,
-                         testing::Values("event", "chunk", "call", "count", "inside", "wide",
-                                         "nested", "full", "lost", "define", "attach"),
+                         testing::Values("event", "chunk", "call", "completing", "count", "inside",
+                                         "wide", "nested", "full", "lost", "define", "attach"),
                          [](const auto& one) { return std::string(one.param); });
 
 class EveryNth : public testing::TestWithParam<std::pair<const char*, long>> {};
@@ -229,10 +238,10 @@ TEST_P(EveryNth, leaves_every_committed_record) {
 INSTANTIATE_TEST_SUITE_P(Kill, EveryNth,
                          testing::Values(std::pair("event", 7l), std::pair("chunk", 11l),
                                          std::pair("call", 7l), std::pair("count", 3l),
-                                         std::pair("inside", 17l), std::pair("wide", 11l),
-                                         std::pair("nested", 19l), std::pair("full", 13l),
-                                         std::pair("lost", 13l), std::pair("define", 61l),
-                                         std::pair("attach", 307l)),
+                                         std::pair("completing", 13l), std::pair("inside", 17l),
+                                         std::pair("wide", 11l), std::pair("nested", 19l),
+                                         std::pair("full", 13l), std::pair("lost", 13l),
+                                         std::pair("define", 61l), std::pair("attach", 307l)),
                          [](const auto& one) { return std::string(one.param.first); });
 
 TEST(Kill, at_random_moments_with_four_threads_loses_nothing_and_counts_what_was_refused) {

@@ -266,6 +266,18 @@ void run_jump_out_of_call() {
   enclosing(73, [] { kill(getpid(), SIGKILL); });
 }
 
+/// An event is left by longjmp out of its middle; a call from the same frame finds that.
+[[gnu::noipa]] void leave_event() {
+  Writer* w = aon::attached_writer();
+  aon::emit(w, 1, true, aon::ticks(w), [](char*) { jump(); });
+}
+[[gnu::noipa]] void run_jump_out_of_event() {
+  g_tells = false;
+  if (sigsetjmp(g_jump, 0) == 0) leave_event();
+  enclosing(72, [] {});
+  printf("depth %u\n", aon::writer()->depth);
+}
+
 /// The agent hears of a slow call before it answers; this one ends when the program is killed.
 void run_slow_call(bool returns) {
   static constexpr aon::Site kSlow = {74, "slow_call", 0, 0, aon::kModeFull};
@@ -421,6 +433,7 @@ const std::map<std::string, void (*)()> kCases = {
     {"killed_in_call", run_killed_in_call},
     {"slow_call", [] { run_slow_call(true); }},
     {"slow_call_for_ever", [] { run_slow_call(false); }},
+    {"jump_out_of_event", run_jump_out_of_event},
     {"jump_out_of_call", run_jump_out_of_call},
     {"jump_out_before_more_arguments", run_jump_out_before_more_arguments},
     {"jump_out_of_own_call", run_jump_out_of_own_call},

@@ -86,6 +86,17 @@ TEST_P(Jumps, out_of_an_event_neither_tear_a_record_nor_silence_the_thread) {
 INSTANTIATE_TEST_SUITE_P(Life, Jumps, testing::Values("jumps", "jumps_on_stack"),
                          [](const auto& one) { return std::string(one.param); });
 
+TEST(Life, a_call_goes_on_in_the_stream_of_an_event_that_was_left_by_longjmp) {
+  WholeRun run("jump_out_of_event");
+  EXPECT_EQ(run.code, 0);
+  EXPECT_EQ(run.child->number_behind("depth"), 0);
+  uint32_t calls = 0;
+  for (const Record& record : run.taken.streams[{kMainThreadSlot, 0}].records()) {
+    calls += record.head.kind == RecordKind::kSpan && record.head.id == 72 ? 1 : 0;
+  }
+  EXPECT_EQ(calls, 1u);
+}
+
 TEST(Life, events_of_other_thread_destructors_are_recorded) {
   WholeRun run("thread_key");
   EXPECT_EQ(run.code, 0);
