@@ -8,6 +8,7 @@
 #include "core/spool/text.h"
 #include "tests/fuzz/target.h"
 #include "tests/unit/spool/sample_records.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::fuzz {
 
@@ -58,7 +59,7 @@ std::vector<Bytes> seeds() {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
   using namespace aon;
-  static const spool::test::TemporaryFolder folder;
+  static const aon::test::TemporaryFolder folder;
   static spool::BlockSealer sealer;
   const std::filesystem::path node = folder.path() / "spool" / "n";
   std::filesystem::create_directories(node);

@@ -7,6 +7,7 @@
 #include "core/spool/crc32c.h"
 #include "tests/fuzz/target.h"
 #include "tests/unit/spool/sample_records.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::fuzz {
 
@@ -42,7 +43,7 @@ void repair_headers(Bytes* file) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
   using namespace aon;
-  static const spool::test::TemporaryFolder folder;
+  static const aon::test::TemporaryFolder folder;
   fuzz::Input input(data, bytes);
   const bool repairs = (input.take<uint8_t>() & 1) != 0;
   fuzz::Bytes file = input.take_bytes(bytes);

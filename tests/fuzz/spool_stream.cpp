@@ -8,6 +8,7 @@
 #include "core/spool/stream_reader.h"
 #include "tests/fuzz/target.h"
 #include "tests/unit/spool/sample_records.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::fuzz {
 namespace {
@@ -53,7 +54,7 @@ std::vector<Bytes> seeds() {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
   using namespace aon;
-  static const spool::test::TemporaryFolder folder;
+  static const aon::test::TemporaryFolder folder;
   static spool::BlockSealer sealer;
   fuzz::Bytes files[fuzz::kSegments];
   fuzz::Input input(data, bytes);

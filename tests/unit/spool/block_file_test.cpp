@@ -7,6 +7,7 @@
 
 #include "core/spool/crc32c.h"
 #include "tests/unit/spool/sample_records.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::spool {
 namespace {
@@ -64,7 +65,7 @@ class BlockFile : public testing::Test {
     return std::system(command.c_str()) == 0;
   }
 
-  test::TemporaryFolder folder_;
+  aon::test::TemporaryFolder folder_;
   std::filesystem::path path_;
   Bytes file_;
   std::vector<size_t> offsets_;

@@ -10,6 +10,7 @@
 #include "core/spool/files.h"
 #include "core/spool/text.h"
 #include "tests/unit/spool/sample_records.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::spool {
 namespace {
@@ -31,7 +32,7 @@ class JobFolder : public testing::Test {
     return job ? std::move(*job) : Job{};
   }
 
-  test::TemporaryFolder folder_;
+  aon::test::TemporaryFolder folder_;
   std::filesystem::path node_ = folder_.path() / "spool" / "n1";
   DefinitionBlockWriter writer_;
   BlockSealer sealer_;

@@ -8,6 +8,7 @@
 
 #include "core/spool/block_reader.h"
 #include "tests/unit/spool/sample_records.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::spool {
 namespace {
@@ -79,7 +80,7 @@ class Stream : public testing::Test {
     return ids;
   }
 
-  test::TemporaryFolder folder_;
+  aon::test::TemporaryFolder folder_;
   Process process_{};
 };
 

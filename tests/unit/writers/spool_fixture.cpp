@@ -3,12 +3,10 @@
 #include <aon/nccl.h>
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <bit>
 #include <cstdlib>
 #include <fstream>
-#include <system_error>
 
 #include "core/spool/files.h"
 
@@ -39,18 +37,6 @@ Record make(RecordKind kind, uint8_t slot_count, uint16_t flags, uint32_t id) {
 }
 
 }  // namespace
-
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "aon-test-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) std::abort();
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  if (std::getenv("AON_KEEP_TEST_FILES") != nullptr) return;
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
 
 Record span_record(uint32_t region, uint64_t start, uint64_t end, uint16_t flags) {
   Record record = make(RecordKind::kSpan, 1, flags, region);

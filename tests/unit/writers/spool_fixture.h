@@ -15,6 +15,7 @@
 
 #include "core/spool/block_writer.h"
 #include "core/spool/format.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::test {
 
@@ -22,19 +23,6 @@ constexpr uint64_t kEpochNs = 1'700'000'000'000'000'000;
 
 /// For the shell. It clears 180 MiB of tables when it starts: a third of the time in large pages.
 constexpr char kOtf2Print[] = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 timeout 60 otf2-print ";
-
-/// A folder below the system's temporary one that goes with its object.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 // Records, as the shims write them.
 Record span_record(uint32_t region, uint64_t start, uint64_t end, uint16_t flags = 0);
