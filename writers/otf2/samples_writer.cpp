@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <system_error>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "writers/otf2/archive.h"
 #include "writers/otf2/definitions.h"
 #include "writers/otf2/guard.h"
+#include "writers/waits/sorted_store.h"
 
 namespace aon::writers {
 namespace {
@@ -21,13 +23,26 @@ using otf2::check;
 constexpr uint64_t kTextBytes = 65536;
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
 constexpr uint32_t kGenerator = 0;
+constexpr size_t kStoreBytes = 8u << 20;
 
-/// One thread whose samples are being written, or were.
+/// One thread that was sampled.
 struct SampledThread {
   uint64_t id;
   uint32_t group;
   std::string name;
   uint64_t count = 0;
+};
+
+/// In the order in which they are written, one thread after the other: OTF2 takes 4.5 MiB for each
+/// event file that is open.
+struct Sample {
+  uint32_t thread;  ///< in threads_
+  uint32_t call_path;
+  uint64_t time_ns;
+
+  friend bool operator<(const Sample& a, const Sample& b) {
+    return std::tie(a.thread, a.time_ns, a.call_path) < std::tie(b.thread, b.time_ns, b.call_path);
+  }
 };
 
 class SamplesWriter final : public Writer {
@@ -43,16 +58,13 @@ class SamplesWriter final : public Writer {
   Status load(StateIn* in) override;
 
  private:
-  struct OpenThread {
-    size_t index;  ///< in threads_
-    OTF2_EvtWriter* file;
-    std::optional<uint32_t> last;  ///< call path
-  };
+  using Store = SortedStore<Sample>;
 
   Status open_archive();
-  OpenThread* thread_of(int32_t tid);
+  uint32_t thread_of(int32_t tid);
   SampledThread describe(int32_t tid) const;
-  Status write_sample(const Event& event);
+  Status keep_sample(const Event& event);
+  Status write_thread(Store::Reader* reader, const Sample** at);
   uint32_t unwind_distance(std::optional<uint32_t> before, uint32_t now) const;
   Status write_local_files();
   Status write_definitions();
@@ -60,9 +72,10 @@ class SamplesWriter final : public Writer {
   std::filesystem::path folder_;
   const Model* model_ = nullptr;
   otf2::ArchiveHandle archive_;
-  const Location* location_ = nullptr;  ///< null: none of samples
-  std::map<int32_t, OpenThread> open_;  ///< by tid; those of one process
-  std::unordered_set<uint64_t> ids_;    ///< of open_; no other process can have them
+  const Location* location_ = nullptr;   ///< null: none of samples
+  std::optional<Store> samples_;         ///< of one process
+  std::map<int32_t, uint32_t> numbers_;  ///< its threads, by tid: where they are in threads_
+  std::unordered_set<uint64_t> ids_;     ///< of these threads; no other process can have them
   std::vector<SampledThread> threads_;
   otf2::TimeRange range_{UINT64_MAX, 0};
 };
@@ -84,6 +97,7 @@ Status SamplesWriter::open_archive() {
 
 Status SamplesWriter::begin_location(const Location& location) {
   location_ = location.type == LocationType::kSamples ? &location : nullptr;
+  if (location_ != nullptr) samples_.emplace(folder_.parent_path(), kStoreBytes);
   return {};
 }
 
@@ -98,7 +112,7 @@ SampledThread SamplesWriter::describe(int32_t tid) const {
   } else if (kernels != process.task_names.end()) {
     thread.name += " (" + kernels->second + ")";
   }
-  uint64_t k = kFirstOtherThread + open_.size();
+  uint64_t k = kFirstOtherThread + numbers_.size();
   if (tid == process.start.pid) {
     k = 0;
     thread.name = "Master thread";
@@ -106,24 +120,21 @@ SampledThread SamplesWriter::describe(int32_t tid) const {
   for (const auto& [key, stream] : process.streams) {
     if (stream.tid == tid && !spool::is_agent_slot(key.first) && key.first != 0) k = key.first - 1u;
   }
-  if (ids_.count((k << 32) | group.id) != 0) k = kFirstOtherThread + open_.size();
+  if (ids_.count((k << 32) | group.id) != 0) k = kFirstOtherThread + numbers_.size();
   thread.id = (k << 32) | group.id;
   return thread;
 }
 
-/// The thread's file; null: it could not be made.
-SamplesWriter::OpenThread* SamplesWriter::thread_of(int32_t tid) {
-  if (open_.size() >= kMaxThreadLocations && open_.count(tid) == 0) tid = -1;
-  const auto [entry, is_new] = open_.try_emplace(tid);
-  if (!is_new) return &entry->second;
+/// The thread's number in threads_.
+uint32_t SamplesWriter::thread_of(int32_t tid) {
+  if (numbers_.size() >= kMaxThreadLocations && numbers_.count(tid) == 0) tid = -1;
+  const auto [entry, is_new] = numbers_.try_emplace(tid, static_cast<uint32_t>(threads_.size()));
+  if (!is_new) return entry->second;
   SampledThread thread = describe(tid);
   if (tid == -1) thread.name = "Other threads";
-  OTF2_EvtWriter* file = OTF2_Archive_GetEvtWriter(archive_.get(), thread.id);
-  if (file == nullptr) return nullptr;
-  entry->second = {threads_.size(), file, std::nullopt};
   ids_.insert(thread.id);
   threads_.push_back(std::move(thread));
-  return &entry->second;
+  return entry->second;
 }
 
 /// Regions entered since the sample before, and one more; see OTF2's CallingContext.
@@ -140,45 +151,66 @@ uint32_t SamplesWriter::unwind_distance(std::optional<uint32_t> before, uint32_t
   return entered + 1;
 }
 
-Status SamplesWriter::write_sample(const Event& event) {
+Status SamplesWriter::keep_sample(const Event& event) {
   const Group& group = model_->groups[location_->group];
   const auto path = group.call_path_map.find(event.region);
   if (path == group.call_path_map.end() || path->second >= model_->call_paths.size()) return {};
-  if (!archive_) {
-    Status status = open_archive();
-    if (!status) return status;
-  }
-  OpenThread* thread = thread_of(event.peer);
-  if (thread == nullptr) return Error{Code::kIo, "samples: cannot create an event file"};
-  const uint32_t distance = unwind_distance(thread->last, path->second);
-  thread->last = path->second;
-  ++threads_[thread->index].count;
+  const uint32_t thread = thread_of(event.peer);
+  ++threads_[thread].count;
   range_.start_ns = std::min(range_.start_ns, event.time_ns);
   range_.end_ns = std::max(range_.end_ns, event.time_ns);
-  return check(OTF2_EvtWriter_CallingContextSample(thread->file, nullptr, event.time_ns,
-                                                   path->second, distance, kGenerator),
-               "write CallingContextSample");
+  return samples_->add({thread, path->second, event.time_ns});
 }
 
 Status SamplesWriter::events(std::span<const Event> events) {
   if (location_ == nullptr) return {};
   for (const Event& event : events) {
     if (event.kind != EventKind::kCallSample || event.time_ns < model_->archive_start_ns) continue;
-    Status status = write_sample(event);
+    Status status = keep_sample(event);
     if (!status) return status;
   }
   return {};
 }
 
-Status SamplesWriter::end_location() {
-  Status status;
-  for (auto& [tid, thread] : open_) {
-    if (!status) break;
-    status = check(OTF2_Archive_CloseEvtWriter(archive_.get(), thread.file), "write samples");
+/// Writes the file of the thread whose first sample is `*at`, which is that of the next one then, or
+/// null.
+Status SamplesWriter::write_thread(Store::Reader* reader, const Sample** at) {
+  const uint32_t number = (*at)->thread;
+  OTF2_EvtWriter* file = OTF2_Archive_GetEvtWriter(archive_.get(), threads_[number].id);
+  if (file == nullptr) return Error{Code::kIo, "samples: cannot create an event file"};
+  std::optional<uint32_t> last;
+  while (*at != nullptr && (*at)->thread == number) {
+    const Sample& sample = **at;
+    const uint32_t distance = unwind_distance(last, sample.call_path);
+    last = sample.call_path;
+    Status status = check(OTF2_EvtWriter_CallingContextSample(file, nullptr, sample.time_ns, *last,
+                                                              distance, kGenerator),
+                          "write CallingContextSample");
+    if (!status) return status;
+    Result<const Sample*> next = reader->next();
+    if (!next) return next.error();
+    *at = *next;
   }
-  open_.clear();
+  return check(OTF2_Archive_CloseEvtWriter(archive_.get(), file), "write samples");
+}
+
+Status SamplesWriter::end_location() {
+  if (location_ == nullptr) return {};
+  Result<Store::Reader> reader = samples_->read();
+  if (!reader) return reader.error();
+  Result<const Sample*> first = reader->next();
+  if (!first) return first.error();
+  const Sample* at = *first;
+  if (at != nullptr && !archive_) {
+    if (Status status = open_archive(); !status) return status;
+  }
+  while (at != nullptr) {
+    if (Status status = write_thread(&*reader, &at); !status) return status;
+  }
+  samples_.reset();
+  numbers_.clear();
   ids_.clear();
-  return status;
+  return {};
 }
 
 /// The global definitions of the archive. Readers want every id dense and in order.

@@ -1,7 +1,10 @@
-// The archive of samples of a job whose events are gone through by two processes.
+// The archive of samples of a job whose events are gone through by two processes, and of one with
+// many threads.
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <fstream>
@@ -133,6 +136,42 @@ TEST_F(SamplesShares, a_file_of_the_same_location_is_not_overwritten) {
   std::ofstream(samples("combined") / "traces" / name) << "other";
   EXPECT_FALSE(otf2::take_event_files(samples("even"), samples("combined")));
   EXPECT_EQ(fs::file_size(samples("combined") / "traces" / name), 5u);
+}
+
+TEST_F(SamplesShares, threads_beyond_the_limit_share_a_location_and_all_take_little_memory) {
+  constexpr uint32_t kThreads = 2 * kMaxThreadLocations;
+  constexpr uint32_t kEach = 3;
+  std::vector<Event> events;
+  for (uint32_t i = 0; i < kThreads * kEach; ++i) {
+    Event event{};
+    event.kind = EventKind::kCallSample;
+    event.time_ns = 1000 + i;
+    event.region = 100 + i / kThreads % 2;
+    event.peer = static_cast<int32_t>(5000 + i % kThreads);
+    events.push_back(event);
+  }
+  const auto in_use = [] {
+    const struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+  };
+  const auto one = writer("one");
+  ASSERT_TRUE(one->begin(parts_->model));
+  ASSERT_TRUE(one->begin_location(parts_->model.locations[0]));
+  const size_t before_bytes = in_use();
+  ASSERT_TRUE(one->events(events));
+  EXPECT_LT(in_use() - before_bytes, 2u << 20);  // 256 open event files: 64 MiB at the least
+  ASSERT_TRUE(one->end_location());
+  ASSERT_TRUE(one->finish({}));
+  const std::string text = print(samples("one") / "traces.otf2");
+  size_t at = 0;
+  uint32_t samples_count = 0;
+  for (; (at = text.find("CALLING_CONTEXT_SAMPLE ", at)) != std::string::npos; ++at)
+    ++samples_count;
+  EXPECT_EQ(samples_count, kThreads * kEach);
+  const auto files = fs::directory_iterator(samples("one") / "traces");
+  EXPECT_EQ(std::count_if(begin(files), end(files),
+                          [](const auto& file) { return file.path().extension() == ".evt"; }),
+            static_cast<ptrdiff_t>(kMaxThreadLocations) + 1);
 }
 
 TEST_F(SamplesShares, damage_is_harmless) {
