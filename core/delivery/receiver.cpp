@@ -19,6 +19,7 @@
 #include "core/base/file.h"
 #include "core/base/lease.h"
 #include "core/base/log.h"
+#include "core/base/sync_files.h"
 #include "core/cluster/handshake.h"
 #include "core/cluster/newcomers.h"
 #include "core/cluster/presence.h"
@@ -390,8 +391,10 @@ bool Receiver::take_gone(Guest& guest, const cluster::Gone& gone) {
 /// The courier removes its own when an archive has this: it must outlive a crash of this node.
 bool Receiver::take_complete(Guest& guest) {
   if (guest.is_complete || !guest.part_of.empty()) return false;
-  if (syncfs(guest.folder.get()) != 0) return refuse(guest, "cannot sync its spool");
-  Status status = cluster::make_agents_folder(settings_.job_folder);
+  std::vector<std::string> files;
+  for (const auto& [name, bytes] : guest.file_bytes) files.push_back(name);
+  Status status = sync_files(guest.folder.get(), files);
+  if (status) status = cluster::make_agents_folder(settings_.job_folder);
   guest.ledger = ledger_of(settings_.job_folder);
   if (status) status = cluster::mark_done(settings_.job_folder, guest.node, guest.mark);
   if (!status) return refuse(guest, status.error().message);

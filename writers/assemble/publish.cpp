@@ -12,6 +12,7 @@
 
 #include "core/base/file.h"
 #include "core/base/owner.h"
+#include "core/base/sync_files.h"
 
 namespace aon::writers {
 namespace {
@@ -19,48 +20,20 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPrefix = ".assemble-";
-/// Above this the whole file system is synced at once: a sync costs about 10 ms per file.
-constexpr size_t kMostSyncedFiles = 64;
 /// In the order in which they appear; the older result goes in the opposite one.
 constexpr std::array<const char*, 8> kEntries = {"traces",     "traces.def",  "traces.marker",
                                                  "samples",    "traces.otf2", "series",
                                                  "profile.h5", "aon.json"};
 
-Result<UniqueFd> open_entry(const fs::path& path, bool is_folder) {
-  return open_file(path.string(), O_RDONLY | O_NOFOLLOW | (is_folder ? O_DIRECTORY : 0));
-}
-
-Status sync_opened(const Result<UniqueFd>& fd, const fs::path& path) {
-  if (!fd) return fd.error();
-  if (fsync(fd->get()) != 0 && errno != EINVAL) return errno_error("sync", path.string(), errno);
-  return {};
-}
-
-Status sync_path(const fs::path& path, bool is_folder) {
-  return sync_opened(open_entry(path, is_folder), path);
-}
-
 /// The user may name it by a link.
 Status sync_job_folder(const fs::path& folder) {
-  return sync_opened(open_file(folder.string(), O_RDONLY | O_DIRECTORY), folder);
+  const Result<UniqueFd> fd = open_file(folder.string(), O_RDONLY | O_DIRECTORY);
+  return fd ? sync_files(fd->get(), {}) : fd.error();
 }
 
 Status set_mode(const fs::path& path, bool is_folder) {
   if (chmod(path.c_str(), is_folder ? 0700 : 0600) == 0) return {};
   return errno_error("chmod", path.string(), errno);
-}
-
-Status sync_all(const fs::path& folder, const std::vector<fs::path>& files) {
-  if (files.size() > kMostSyncedFiles) {
-    Result<UniqueFd> fd = open_entry(folder, true);
-    if (!fd) return fd.error();
-    return syncfs(fd->get()) == 0 ? Status() : errno_error("sync", folder.string(), errno);
-  }
-  for (const fs::path& file : files) {
-    Status status = sync_path(file, false);
-    if (!status) return status;
-  }
-  return {};
 }
 
 Status move_entry(const fs::path& from, const fs::path& to) {
@@ -137,8 +110,6 @@ Staging::~Staging() {
 
 Result<uint64_t> Staging::sync() {
   uint64_t bytes = 0;
-  std::vector<fs::path> files;
-  std::vector<fs::path> folders{staging_};
   std::error_code error;
   fs::recursive_directory_iterator entries(staging_, error);
   for (; !error && entries != fs::recursive_directory_iterator(); entries.increment(error)) {
@@ -147,14 +118,9 @@ Result<uint64_t> Staging::sync() {
     if (error) break;
     Status status = set_mode(entries->path(), is_folder);
     if (!status) return status.error();
-    (is_folder ? folders : files).push_back(entries->path());
   }
   if (error) return errno_error("read folder", staging_.string(), error.value());
-  Status status = sync_all(staging_, files);
-  for (const fs::path& folder : folders) {
-    if (status) status = sync_path(folder, true);
-  }
-  if (!status) return status.error();
+  if (Status status = sync_tree(staging_); !status) return status.error();
   return bytes;
 }
 

@@ -1,6 +1,5 @@
 // One share of an assembly, step by step (shares.h).
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include "core/base/file.h"
 #include "core/base/lease.h"
 #include "core/base/owner.h"
+#include "core/base/sync_files.h"
 #include "core/spool/files.h"
 #include "writers/assemble/assemble.h"
 #include "writers/assemble/share_crew.h"
@@ -121,17 +121,11 @@ class ShareWorker {
       result.failures.push_back(slot.status ? "" : slot.status.error().message);
     writers.clear();  // closes their files
     // The combiner's node cannot sync what this one has written.
-    if (status = sync_folder(); !status) return status;
+    if (status = sync_tree(folder_); !status) return status;
     StateOut out;
     save_result(&out, parts_.model, result);
     status = file->add(kWholeShare, out.bytes());
     return status ? file->finish() : status;
-  }
-
-  Status sync_folder() const {
-    const Result<UniqueFd> folder = open_file(folder_.string(), O_RDONLY | O_DIRECTORY);
-    if (!folder) return folder.error();
-    return syncfs(folder->get()) == 0 ? Status() : errno_error("sync", folder_.string(), errno);
   }
 
   const JobModel& parts_;

@@ -1,0 +1,23 @@
+/// Files that outlive a crash of their machine.
+/// Thread: any.   Cost: some 10 ms a file, waited for; of more than kMostSyncedFiles as long as the
+/// whole file system takes, with what others have written to it.
+/// Errors: as open_file(); kIo.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+
+namespace aon {
+
+constexpr size_t kMostSyncedFiles = 64;
+
+/// Files of `folder`, which may go through subfolders, and then the folder itself.
+Status sync_files(int folder, const std::vector<std::string>& names);
+
+/// All files and folders below `folder`, and itself.
+Status sync_tree(const std::string& folder);
+
+}  // namespace aon
