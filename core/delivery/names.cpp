@@ -14,9 +14,11 @@ constexpr std::string_view kRingEnd = ".ring";
 constexpr std::string_view kUnrecorded = "unrecorded";  // core/runtime/fallback.cpp
 constexpr std::string_view kLinkStart = "unrecorded-";
 
+bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
+
 bool is_made_of_numbers(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char letter) {
-    return (letter >= '0' && letter <= '9') || letter == '-';
+    return is_digit(letter) || letter == '-';
   });
 }
 
@@ -45,9 +47,16 @@ bool is_file_name(std::string_view name) {
 }
 
 bool is_node_name(std::string_view name) {
-  if (name.empty() || name.size() >= cluster::kMaxNodeName || name.front() == '.') return false;
+  if (name.size() >= cluster::kMaxNodeName) return false;
+  const size_t number = name.find('~');
+  if (number != name.npos) {
+    const std::string_view digits = name.substr(number + 1);
+    if (digits.empty() || !std::all_of(digits.begin(), digits.end(), is_digit)) return false;
+    name = name.substr(0, number);
+  }
+  if (name.empty() || name.front() == '.') return false;
   return std::all_of(name.begin(), name.end(), [](unsigned char letter) {
-    return letter > ' ' && letter < 0x7f && letter != '/' && letter != '~';
+    return letter > ' ' && letter < 0x7f && letter != '/';
   });
 }
 

@@ -15,7 +15,7 @@ bool is_file_name(std::string_view name);
 /// Of these the ones that are links, a process each, of which the name is all.
 bool is_link_name(std::string_view name);
 
-/// Of a folder below spool/.
+/// Of an agent: its node, or NODE~2, NODE~3, ... (core/agent/settle.h).
 bool is_node_name(std::string_view name);
 
 }  // namespace aon::delivery

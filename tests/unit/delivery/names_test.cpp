@@ -28,10 +28,11 @@ TEST(DeliveryNames, links_are_those_of_processes) {
     EXPECT_FALSE(is_link_name(name)) << name;
 }
 
-TEST(DeliveryNames, folders_of_nodes_only) {
-  for (const char* name : {"n1", "node-17.cluster.example", "login_2"})
+TEST(DeliveryNames, those_of_agents_only) {
+  for (const char* name : {"n1", "node-17.cluster.example", "login_2", "n1~2", "n1~1024"})
     EXPECT_TRUE(is_node_name(name)) << name;
-  for (const char* name : {"", ".", "..", ".hidden", "a/b", "n1~fallback", "a b", "a\nb"})
+  for (const char* name : {"", ".", "..", ".hidden", "a/b", "n1~fallback", "n1~", "~2", "n1~2~2",
+                           "n1~2a", "a b", "a\nb"})
     EXPECT_FALSE(is_node_name(name)) << name;
   EXPECT_FALSE(is_node_name(std::string(256, 'n')));
 }

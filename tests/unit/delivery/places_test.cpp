@@ -63,6 +63,16 @@ TEST_F(PlacesTest, go_over_to_who_brings_the_same_spool_again) {
   EXPECT_EQ(places.holder({"n2 9 1", "n2", 5}), "") << "it removes its own";
 }
 
+/// One of them is named as the second folder of the other would be.
+TEST_F(PlacesTest, of_agents_beside_each_other_on_a_node_stay_apart) {
+  Places places(root_ / "spool");
+  ASSERT_TRUE(places.open({"n2 7 1", "n2", 5}));
+  ASSERT_TRUE(places.open({"n2~2 8 1", "n2~2", 6}));
+  ASSERT_TRUE(places.open({"n2 9 1", "n2", 8}));
+  ASSERT_TRUE(places.open({"n2~2 10 1", "n2~2", 9}));
+  for (const char* name : {"n2", "n2~2", "n2~3", "n2~2~2"}) EXPECT_TRUE(exists(name)) << name;
+}
+
 TEST_F(PlacesTest, of_spools_that_are_not_known_stay_apart) {
   Places places(root_ / "spool");
   ASSERT_TRUE(places.open({"n2 7 1", "n2", 0}));
