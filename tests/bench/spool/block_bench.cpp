@@ -5,6 +5,7 @@
 #include "core/spool/block_reader.h"
 #include "core/spool/block_writer.h"
 #include "tests/unit/spool/sample_records.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::spool {
 namespace {
@@ -90,7 +91,7 @@ void decode_columns(benchmark::State& state) {
 
 template <class Stream>
 void read_and_decode(benchmark::State& state) {
-  const test::TemporaryFolder folder;
+  const aon::test::TemporaryFolder folder;
   test::Bytes file;
   test::StreamWriter writer(1, 1);
   const test::Bytes records = block_of<Stream>(1);
