@@ -414,7 +414,7 @@ struct Outcome {
   uint64_t cut_region_count = 0;         ///< annotations of which a loss took begin or end
   uint64_t open_transfer_count = 0;      ///< one-sided ones that no call of their thread completed
   uint64_t open_io_count = 0;            ///< reads and writes that were begun and not completed
-  uint64_t unmatched_io_count = 0;       ///< completed without having begun
+  uint64_t unmatched_io_count = 0;       ///< without a start, or a file
   uint64_t device_overlap_count = 0;     ///< work that began before other work of its stream ended,
                                          ///< and is shown behind it
   uint64_t unplaced_device_count = 0;    ///< work of a stream whose definition is lost

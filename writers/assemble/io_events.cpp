@@ -77,7 +77,12 @@ void EventOrder::end_io(const Record& record, uint64_t time_ns) {
   if (words.operation == IoOperation::kDelete || (words.flags & kIoDeletes) != 0) {
     if (file_names_.contains(record.head.a32)) append_io(EventKind::kIoDelete, time_ns, record);
   }
-  if (!is_open) return;
+  if (!is_open) {  // its definition is lost; of what has a second half that one counts
+    const bool is_begun = (words.flags & (kIoNonblocking | kIoSplitBegin)) != 0;
+    if (is_transfer(words.operation) && !is_begun && record.head.a32 != 0)
+      ++outcome_->unmatched_io_count;
+    return;
+  }
   if (is_transfer(words.operation)) {
     end_io_call(record, time_ns);
   } else if (words.operation == IoOperation::kOpen) {
@@ -113,7 +118,10 @@ void EventOrder::end_io_call(const Record& record, uint64_t time_ns) {
 /// The start may be on another thread: this end is true all the same.
 void EventOrder::emit_io_completion(const Record& record) {
   const RecordHead& head = record.head;
-  if (!files_.contains(head.a32)) return;
+  if (!files_.contains(head.a32)) {
+    if (head.a32 != 0) ++outcome_->unmatched_io_count;
+    return;
+  }
   const uint64_t request = record.words[1];
   open_io_->end(request);
   const bool has_moved = (head.flags & (kCancelled | kFailed)) == 0;

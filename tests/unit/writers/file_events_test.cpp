@@ -98,7 +98,7 @@ TEST_F(EventOrderTest, what_changes_a_file_has_an_event_unless_it_failed) {
   }
 }
 
-TEST_F(EventOrderTest, a_file_without_definition_has_no_events) {
+TEST_F(EventOrderTest, a_file_without_definition_has_no_events_and_its_transfers_are_counted) {
   EXPECT_EQ(run({io_record(1, 1, 2, IoOperation::kRead, 0, 64, 64, 7, 99),
                  io_completion_record(15, 0, IoOperation::kRead, 64, 7, 99),
                  io_record(1, 21, 22, IoOperation::kRead, 0, 64, 64, 8, 2),
@@ -106,6 +106,11 @@ TEST_F(EventOrderTest, a_file_without_definition_has_no_events) {
                  io_record(1, 41, 42, static_cast<IoOperation>(200), 0, 0, 0, 10)}),
             "1:enter1 2:leave1 21:enter1 22:leave1 31:enter1 32:deleted 32:leave1 41:enter1 "
             "42:leave1");
+  EXPECT_EQ(outcome_.unmatched_io_count, 3u);
+  run({io_record(1, 51, 52, IoOperation::kRead, 0, 64, 64, 11, 0),  // no file of MPI's
+       io_record(1, 61, 62, IoOperation::kSeek, 0, 64, 64, 12, 99),
+       io_record(1, 71, 72, IoOperation::kWrite, kIoNonblocking, 64, 0, 13, 99)});
+  EXPECT_EQ(outcome_.unmatched_io_count, 3u);
 }
 
 }  // namespace
