@@ -10,6 +10,7 @@
 #include <memory>
 #include <string_view>
 
+#include "core/base/answer_within.h"
 #include "core/base/unique_fd.h"
 
 namespace aon::tools {
@@ -52,19 +53,28 @@ Error silent(const std::string& address) {
   return {Code::kNotFound, "NCCL's RAS service at " + address + " does not answer"};
 }
 
-Result<Addresses> look_up(const std::string& address) {
+/// Null: not known.
+Addresses ask_for(const std::string& host, const std::string& port) {
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  return Addresses(::getaddrinfo(host.c_str(), port.c_str(), &wanted, &found) == 0 ? found
+                                                                                   : nullptr);
+}
+
+Result<Addresses> look_up(const std::string& address, const Deadline& deadline) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon + 1 == address.size())
     return Error{Code::kInvalid, "'" + address + "' is no address like localhost:28028"};
   std::string host = address.substr(0, colon);
   if (host.size() > 2 && host.front() == '[' && host.back() == ']')
     host = host.substr(1, host.size() - 2);
-  addrinfo wanted{};
-  wanted.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(host.c_str(), address.c_str() + colon + 1, &wanted, &found) != 0)
-    return Error{Code::kInvalid, "'" + address + "' is no address that is known here"};
-  return Addresses(found);
+  auto found =
+      answer_within(std::chrono::milliseconds(deadline.left_ms()),
+                    [host, port = address.substr(colon + 1)] { return ask_for(host, port); });
+  if (!found) return Error{Code::kNotFound, "no name server tells what '" + address + "' is"};
+  if (!*found) return Error{Code::kInvalid, "'" + address + "' is no address that is known here"};
+  return std::move(*found);
 }
 
 /// Connected in its share of the time, or not.
@@ -130,7 +140,7 @@ std::vector<std::string> lines_of(const std::string& answer) {
 
 Result<std::vector<std::string>> ask_ras(const std::string& address, int timeout_ms) {
   const Deadline deadline(timeout_ms);
-  const Result<Addresses> addresses = look_up(address);
+  const Result<Addresses> addresses = look_up(address, deadline);
   if (!addresses) return addresses.error();
   const UniqueFd fd = connect_to_any(addresses->get(), deadline);
   if (!fd || !deadline.wait(fd.get(), POLLOUT)) return silent(address);

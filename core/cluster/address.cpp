@@ -18,11 +18,13 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <sstream>
 
+#include "core/base/answer_within.h"
 #include "core/base/file.h"
 #include "core/base/lease.h"
 #include "core/base/owner.h"
@@ -34,6 +36,7 @@ constexpr char kFirstLine[] = "aon-agent 1";
 constexpr char kSuffix[] = ".address";
 constexpr size_t kMaxFileBytes = 4096;
 constexpr int kBacklog = 128;
+constexpr std::chrono::seconds kNamePatience(2);
 
 /// Interfaces of containers and virtual machines on this node lead to no other node.
 constexpr const char* kVirtual[] = {"docker", "virbr", "veth", "cni", "flannel", "br-", "podman"};
@@ -137,7 +140,7 @@ std::vector<Interface> read_interfaces() {
   return result;
 }
 
-std::vector<std::string> addresses_of_own_name() {
+std::vector<std::string> look_up_own_name() {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -147,6 +150,12 @@ std::vector<std::string> addresses_of_own_name() {
     result.push_back(numeric(one->ai_addr));
   freeaddrinfo(found);
   return result;
+}
+
+/// None where name servers are dead, which they take half a minute to say: at the end of a job
+/// somebody waits for it.
+std::vector<std::string> addresses_of_own_name() {
+  return answer_within(kNamePatience, look_up_own_name).value_or(std::vector<std::string>());
 }
 
 }  // namespace
