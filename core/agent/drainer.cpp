@@ -219,7 +219,8 @@ void Drainer::moved(uint32_t slot, uint32_t context, const ring::StreamPosition&
 
 DrainPass Drainer::drain(uint64_t now_ns) {
   DrainPass pass;
-  if (!rings_.empty()) pass.period_ms = kCalmPeriodMs;
+  pass.has_rings = !rings_.empty();
+  if (pass.has_rings) pass.period_ms = kCalmPeriodMs;
   advance_chunks_ = kAdvanceChunks;
   rewind_staging();
   for (auto& [cell, ring] : rings_) {

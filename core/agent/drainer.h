@@ -61,6 +61,7 @@ struct DrainPass {
   uint64_t bytes = 0;
   bool is_complete = true;  ///< false: staging is full
   bool left_init = false;   ///< of a process that was in MPI_Init
+  bool has_rings = false;   ///< some process records
   int period_ms = 20;       ///< when the next pass should come
 };
 

@@ -25,6 +25,7 @@ constexpr uint64_t kSecondNs = 1000 * kMs;
 constexpr int kExitNoSpool = 2;
 constexpr int kIdlePeriodMs = 100;
 constexpr uint64_t kIdleAfterNs = 10 * kSecondNs;
+constexpr uint64_t kIdleWithoutRingsNs = 2 * kSecondNs;  ///< a shell, say, and its programs
 /// After SIGTERM: who sends it to the whole job ends the programs as well, and their ends are seen.
 constexpr uint64_t kTerminationNs = 2 * kSecondNs;
 constexpr uint32_t kMostToldWorkers = 1000;  ///< of one agent, in its definitions
@@ -146,7 +147,8 @@ void Worker::serve_turns() {
     if (pass.bytes != 0) last_bytes_ns = now_ns;
     if (pass.left_init) housekeeping_.process_left_init();
     if (pass.bytes != 0 && drainer_.wants_encoding()) encode_thread_.nudge();
-    const bool is_idle = now_ns - last_bytes_ns > kIdleAfterNs;
+    const bool is_idle =
+        now_ns - last_bytes_ns > (pass.has_rings ? kIdleAfterNs : kIdleWithoutRingsNs);
     period_ns = static_cast<uint64_t>(is_idle ? kIdlePeriodMs : pass.period_ms) * kMs;
     if (server_.advance(now_ns)) encode_thread_.flush_soon();
     if (second.is_due(wall_ns())) {
