@@ -75,6 +75,20 @@ class Heat(StepsTestCase):
         *("--slow-rank", 2, "--slow-factor", 16),
     )
 
+    def job_with_slow_rank(self, program, *arguments, shows):
+        """A job of which `shows(document)` holds, or the last of three: where others use the
+        cores, another rank may be the slow one."""
+        for _ in range(3):
+            shutil.rmtree(self.folder / "job", ignore_errors=True)
+            output, document = self.job(4, BUILD / "bin" / program, *arguments)
+            if shows(document):
+                break
+        return output, document
+
+    @staticmethod
+    def has_slow_rank(document):
+        return any(f.startswith("rank 2 computes") for f in document["findings"])
+
     def assert_slow_rank(self, document):
         steps = document["steps"]
         self.assertEqual(steps["count"], 100)
@@ -93,7 +107,8 @@ class Heat(StepsTestCase):
         return finding
 
     def test_slow_rank_is_found_by_its_annotated_steps(self):
-        output, document = self.job(4, BUILD / "bin" / "heat2d", *self.ARGUMENTS)
+        output, document = self.job_with_slow_rank(
+            "heat2d", *self.ARGUMENTS, shows=self.has_slow_rank)
         self.assertEqual(document["steps"]["source"], "annotated")
         self.assertEqual(document["steps"]["confidence"], 1)
         self.assertNotIn("confidence", self.assert_slow_rank(document))
@@ -104,21 +119,22 @@ class Heat(StepsTestCase):
 
     def test_the_steps_in_which_a_rank_is_slow_are_named(self):
         slow = ("--slow-rank", 2, "--slow-factor", 64, "--slow-from", 30, "--slow-until", 49)
-        command = (BUILD / "bin" / "heat2d", "--size", 768, "--steps", 100, *slow)
-        for _ in range(3):  # where others use the cores, another rank may be the slow one
-            shutil.rmtree(self.folder / "job", ignore_errors=True)
-            _, document = self.job(4, *command)
-            findings = [f for f in document["findings"] if "most of that" in f]
-            if len(findings) == 1:
-                break
-        (finding,) = findings
+
+        def findings_of(document):
+            return [f for f in document["findings"] if "most of that" in f]
+
+        _, document = self.job_with_slow_rank(
+            "heat2d", "--size", 768, "--steps", 100, *slow,
+            shows=lambda document: len(findings_of(document)) == 1)
+        (finding,) = findings_of(document)
         self.assertRegex(finding, r"^rank 2 ")
         first, last = re.search(r"; most of that in steps (\d+) to (\d+)", finding).groups()
         self.assertGreaterEqual(int(first), 28)
         self.assertLessEqual(int(last), 51)
 
     def test_slow_rank_is_found_without_annotations(self):
-        _, document = self.job(4, BUILD / "bin" / "steps_plain_heat2d", *self.ARGUMENTS)
+        _, document = self.job_with_slow_rank(
+            "steps_plain_heat2d", *self.ARGUMENTS, shows=self.has_slow_rank)
         self.assertEqual(document["steps"]["source"], "detected")
         self.assertIn("confidence 0.", self.assert_slow_rank(document))
         self.assertGreater(document["steps"]["confidence"], 0.4)
@@ -145,11 +161,20 @@ class Lammps(StepsTestCase):
 
 
 class Hpcc(StepsTestCase):
+    PHASES = 3  # quiet machines give four
+
     def test_its_phases_are_loops_of_their_own(self):
-        output, document = self.job(2, "hpcc", inputs=["hpccinf.txt"])
-        steps = document["steps"]
-        self.assertIn(steps["source"], ("detected", "none found"))
-        self.assertLess(steps["confidence"], 0.9)
+        for _ in range(3):  # a busy machine may hide some
+            shutil.rmtree(self.folder / "job", ignore_errors=True)
+            output, document = self.job(2, "hpcc", inputs=["hpccinf.txt"])
+            steps = document["steps"]
+            self.assertLess(steps["confidence"], 0.9)
+            if len(steps["loops"]) >= self.PHASES:
+                break
+        self.assertEqual(steps["source"], "detected")
+        self.assertGreaterEqual(len(steps["loops"]), self.PHASES)
+        # Its random access waits 4000 times, on any machine.
+        self.assertGreater(max(loop["count"] for loop in steps["loops"]), 2000)
         with h5py.File(output / "profile.h5") as file:
             begin, duration = file["steps/begin_ns"][()], file["steps/duration_ns"][()]
             rank, loop = file["steps/rank"][()], file["steps/loop"][()]
