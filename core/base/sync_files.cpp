@@ -28,7 +28,8 @@ Status sync_files(int folder, const std::vector<std::string>& names) {
   if (names.size() > kMostSyncedFiles)
     return syncfs(folder) == 0 ? Status() : errno_error("sync", "the file system", errno);
   for (const std::string& name : names) {
-    const UniqueFd file(openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    const UniqueFd file(
+        openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (!file) return errno_error("open", name, errno);
     if (Status status = sync_opened(file.get(), name); !status) return status;
   }

@@ -172,7 +172,7 @@ Status SamplesWriter::events(std::span<const Event> events) {
   return {};
 }
 
-/// Writes the file of the thread whose first sample is `*at`, which is that of the next one then, or
+/// Writes the file of the thread whose first sample is `*at`, and leaves the next one's there, or
 /// null.
 Status SamplesWriter::write_thread(Store::Reader* reader, const Sample** at) {
   const uint32_t number = (*at)->thread;
