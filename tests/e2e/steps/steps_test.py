@@ -173,8 +173,8 @@ class Hpcc(StepsTestCase):
                 break
         self.assertEqual(steps["source"], "detected")
         self.assertGreaterEqual(len(steps["loops"]), self.PHASES)
-        # Its random access waits 4000 times, on any machine.
-        self.assertGreater(max(loop["count"] for loop in steps["loops"]), 2000)
+        # Its random access waits 4000 times; a busy machine may hide more than half of that.
+        self.assertGreater(max(loop["count"] for loop in steps["loops"]), 1000)
         with h5py.File(output / "profile.h5") as file:
             begin, duration = file["steps/begin_ns"][()], file["steps/duration_ns"][()]
             rank, loop = file["steps/rank"][()], file["steps/loop"][()]
