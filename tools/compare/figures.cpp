@@ -109,20 +109,36 @@ double part_of(const StepColumns& columns, Part part, size_t row) {
 /// Rows of one process in one loop.
 using Rows = std::vector<size_t>;
 
+/// By how much the numbers of neighbouring rows differ in the loop's middle, where the rows are
+/// fewest and a quarter of all or more. Wider differences are of steps that were lost, or that the
+/// program does not have.
+int64_t usual_stride(std::vector<int64_t> strides) {
+  constexpr double kOfTheMiddle = 0.9;
+  if (strides.empty()) return 1;
+  const auto at = strides.begin() + static_cast<std::ptrdiff_t>(
+                                        kOfTheMiddle * static_cast<double>(strides.size() - 1));
+  std::nth_element(strides.begin(), at, strides.end());
+  return *at;
+}
+
 /// Where steps are left out, all rows at the loop's ends and every 2^k-th step between are there:
-/// evenly spaced ones of them, by the widest step between two numbers. Numbers that do not rise
-/// tell nothing of that.
+/// evenly spaced ones of them, the first in each so many numbers. Numbers that do not rise tell
+/// nothing of that.
 std::optional<Rows> evenly_spaced(const StepColumns& columns, const Rows& rows) {
-  int64_t stride = 1;
+  std::vector<int64_t> strides;
   for (size_t i = 1; i < rows.size(); ++i) {
     const int64_t before = columns.number[rows[i - 1]];
     const int64_t number = columns.number[rows[i]];
     if (before < 0 || number <= before) return std::nullopt;
-    stride = std::max(stride, number - before);
+    strides.push_back(number - before);
   }
+  const int64_t stride = usual_stride(std::move(strides));
   Rows kept;
+  int64_t last = -1;
   for (const size_t row : rows) {
-    if ((columns.number[row] - columns.number[rows.front()]) % stride == 0) kept.push_back(row);
+    const int64_t place = (columns.number[row] - columns.number[rows.front()]) / stride;
+    if (place != last) kept.push_back(row);
+    last = place;
   }
   return kept;
 }

@@ -15,20 +15,23 @@ RANKS, STEPS = 4, 400
 
 class Diff(TestCase):
     def job(self, name, slow=(), slower=1.0, steps=STEPS, kernel_ns=0, seed=1, kept=None,
-            first=1.0):  # fmt: skip
+            first=1.0, middle=1.0, unseen=0):  # fmt: skip
         """A job whose steps compute a millisecond, on the ranks `slow` longer; all wait for it. The
-        first 50 take `first` times as long. Of the steps only those `kept` have rows."""
+        first 50 take `first` times as long, all but the first and last 200 `middle` times; behind
+        the 100th `unseen` numbers are no step's. Of the steps only those `kept` have rows."""
         random = numpy.random.default_rng(seed)
         computing = 1e6 * (1 + 0.01 * random.standard_normal((RANKS, steps)))
         computing[:, :50] *= first
+        computing[:, 200:-200] *= middle
         for rank in slow:
             computing[rank] *= slower
         longest = computing.max(axis=0)
         waiting = longest - computing
         mpi = waiting + 1e4
+        numbers = numpy.arange(steps) + unseen * (numpy.arange(steps) >= 100)
         columns = {
             "process": numpy.repeat(range(RANKS), steps), "rank": numpy.repeat(range(RANKS), steps),
-            "loop": numpy.zeros(RANKS * steps), "step": numpy.tile(range(steps), RANKS),
+            "loop": numpy.zeros(RANKS * steps), "step": numpy.tile(numbers, RANKS),
             "duration_ns": (computing + mpi).ravel(),
             "compute_ns": computing.ravel(), "mpi_ns": mpi.ravel(), "wait_ns": waiting.ravel(),
         }  # fmt: skip
@@ -113,6 +116,20 @@ class Diff(TestCase):
         told = self.told(base, now)
         self.assertEqual(told["verdict"], "no difference seen")
         self.assertEqual(told["not_the_same"], [])
+
+    def test_of_thinned_steps_those_behind_a_loss_count(self):
+        """Steps that were lost, or paused, are no reason to leave out the others behind them."""
+        steps = 4000
+        kept = [i for i in range(steps) if i < 200 or i >= steps - 200 or i % 16 == 0]
+        base = self.job("base", steps=steps, kept=kept)
+        for unseen in (7, 3000):
+            now = self.job(f"now{unseen}", steps=steps, kept=kept, middle=1.2, unseen=unseen)
+            told = self.told(base, now)
+            [loop] = told["loops"]
+            step = loop["duration_ns"]
+            self.assertAlmostEqual(step["new"] / step["base"], 1.19, 1, unseen)
+            self.assertEqual(told["verdict"], "slower")
+            self.assertEqual(told["not_the_same"], [])
 
     def test_a_limit_is_an_exit_code(self):
         base = self.job("base")
