@@ -30,13 +30,16 @@ void read_ledger_into(const Json& ledger, Job* job) {
   job->cpu_s = number_of(member(ledger, "overhead"), "ranks_cpu_s", kNotTold);
   const Json& complete = member(member(ledger, "job"), "complete");
   job->is_complete = complete.is_boolean() && complete.get<bool>();
+  std::set<std::string> without_rank;
   for (const Json& rank : member(ledger, "ranks")) {
     job->lost_records += number_of(rank, "lost");
     const Json& number = member(rank, "rank");
-    if (!number.is_number_integer()) continue;
-    job->ranks[number.get<int64_t>()] = text_of(rank, "node");
-    job->programs.insert(text_of(rank, "program"));
+    const bool is_rank = number.is_number_integer();
+    if (is_rank) job->ranks[number.get<int64_t>()] = text_of(rank, "node");
+    const std::string program = text_of(rank, "program");
+    if (!program.empty()) (is_rank ? job->programs : without_rank).insert(program);
   }
+  if (job->ranks.empty()) job->programs = std::move(without_rank);  // shells of ranks are no matter
   const Json& steps = member(ledger, "steps");
   job->step_source = text_of(steps, "source");
   for (const Json& loop : member(steps, "loops")) {

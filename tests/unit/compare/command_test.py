@@ -153,6 +153,14 @@ class Diff(TestCase):
         text = self.diff(self.job("base"), self.job("now", steps=100, seed=2))
         self.assertTrue(text.startswith("not the same: steps of 'step': 400; then 100\n"), text)
 
+    def test_programs_without_ranks_are_told_apart(self):
+        jobs = [self.job("base"), self.job("now", seed=2)]
+        for job, program in zip(jobs, ("/bin/old", "/bin/new")):
+            ledger = json.loads((job / "aon.json").read_text())
+            ledger["ranks"] = [{"rank": None, "node": "n0", "program": program, "lost": 0}]
+            (job / "aon.json").write_text(json.dumps(ledger))
+        self.assertEqual(self.told(*jobs)["not_the_same"], ["program: /bin/old; then /bin/new"])
+
     def test_wrong_use_is_told(self):
         base = self.job("base")
         self.assertIn("give BASE and NEW", self.diff(base, code=2))
