@@ -151,6 +151,24 @@ static PyObject* counter_set(PyObject* self, PyObject* value) {
   Py_RETURN_NONE;
 }
 
+/// A mark with a value: an integer where 64 bits hold it, else a real number. False with an
+/// exception.
+static int put_mark(aon_region_t name, PyObject* value) {
+  if (PyLong_Check(value)) {
+    int beyond = 0;
+    const long long number = PyLong_AsLongLongAndOverflow(value, &beyond);
+    if (number == -1 && PyErr_Occurred() != NULL) return 0;
+    if (beyond == 0) {
+      aon_mark_integer(name, (int64_t)number);
+      return 1;
+    }
+  }
+  const double number = PyFloat_AsDouble(value);
+  if (number == -1.0 && PyErr_Occurred() != NULL) return 0;
+  aon_mark_real(name, number);
+  return 1;
+}
+
 static PyObject* mark(PyObject* module, PyObject* arguments) {
   PyObject* name;
   PyObject* value;
@@ -159,14 +177,8 @@ static PyObject* mark(PyObject* module, PyObject* arguments) {
   if (!PyArg_ParseTuple(arguments, "OO", &name, &value) || !find_region(name, &handle)) return NULL;
   if (value == Py_None) {
     aon_mark(handle);
-  } else if (PyLong_Check(value)) {
-    const long long number = PyLong_AsLongLong(value);
-    if (number == -1 && PyErr_Occurred() != NULL) return NULL;
-    aon_mark_integer(handle, (int64_t)number);
-  } else {
-    const double number = PyFloat_AsDouble(value);
-    if (number == -1.0 && PyErr_Occurred() != NULL) return NULL;
-    aon_mark_real(handle, number);
+  } else if (!put_mark(handle, value)) {
+    return NULL;
   }
   Py_RETURN_NONE;
 }

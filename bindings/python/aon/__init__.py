@@ -65,7 +65,8 @@ def steps(iterable, first=0):
 
 
 def mark(name, value=None):
-    """Something happened now, perhaps with a value (an integer or a float)."""
+    """Something happened now, perhaps with a value: an integer (beyond 64 bits it is recorded as a
+    real number) or a float."""
     _implementation.mark(name, value)
 
 

@@ -140,7 +140,7 @@ def mark(name, value):
     handle = _functions.region(encoded)
     if value is None:
         _functions.mark(handle)
-    elif isinstance(value, int):
+    elif isinstance(value, int) and -(2**63) <= value < 2**63:
         _functions.mark_integer(handle, value)
     else:
         _functions.mark_real(handle, float(value))

@@ -1,6 +1,7 @@
 """The same annotated program in C, C++, Fortran and Python: without AON it prints the same, under
 aon-run its archives hold the same regions, steps and values."""
 import ast
+import struct
 
 import h5py
 
@@ -8,6 +9,7 @@ from annotated import RingTestCase, readers
 from aon_test import BUILD, PYTHON, SOURCE, environment, ledger, main, run
 
 MODULE = BUILD / "lib" / "aon" / "python"
+FALLBACK = "import sys\nsys.modules['aon._aon'] = None\n"  # as if there were no extension
 STEPS = 20
 COUNTS = {"setup": 1, "step": STEPS, "halo": STEPS, "compute": STEPS, "residual": STEPS}
 _STEP_COLUMNS = ("rank", "process", "loop", "step", "begin_ns", "duration_ns", "compute_ns")
@@ -102,8 +104,7 @@ class Languages(RingTestCase):
         """A program that makes up a name at each iteration."""
         code = "for i in range(10000): aon.region(f'name {i}')\n"
         code += "print([aon.region(n) is aon.region(n) for n in ('name 0', 'name 9999')])"
-        fallback = "import sys\nsys.modules['aon._aon'] = None\n"
-        for before in ("", fallback):
+        for before in ("", FALLBACK):
             command = [PYTHON, "-B", "-c", f"{before}import aon\n{code}"]
             done = run(command, env=environment(PYTHONPATH=MODULE))
             self.assert_exit(done)
@@ -149,8 +150,9 @@ class Languages(RingTestCase):
 class Python(RingTestCase):
     """What only Python has."""
 
-    def python(self, code):
-        ring = self.ring(PYTHON, "-B", "-c", "import aon\n" + code, PYTHONPATH=MODULE)
+    def python(self, code, before=""):
+        code = f"{before}import aon\n{code}"
+        ring = self.ring(PYTHON, "-B", "-c", code, PYTHONPATH=MODULE)
         return [(r.name, r.kind, r.a64) for r in ring.records if r.name]
 
     def refused(self, code):
@@ -175,8 +177,12 @@ class Python(RingTestCase):
         self.assertEqual(numbers, [0, 1, 10, 11])
 
     def test_marks_take_numbers(self):
-        code = "aon.mark('i', -1); aon.mark('f', 0.0); aon.mark('n')"
-        self.assertEqual([v for _, _, v in self.python(code)], [2**64 - 1, 0, 0])
+        code = "aon.mark('i', -1); aon.mark('f', 0.0); aon.mark('n'); aon.mark('b', -2**63)\n"
+        code += "aon.mark('large', 2**63); aon.mark('small', -2**64)"
+        real = struct.pack("<2d", 2.0**63, -(2.0**64))
+        for before in ("", FALLBACK):
+            values = [v for _, _, v in self.python(code, before)]
+            self.assertEqual(values, [2**64 - 1, 0, 0, 2**63, *struct.unpack("<2Q", real)])
 
     def test_wrong_types_are_type_errors(self):
         for code in ("aon.region(3)", "aon.mark(b'x')", "aon.counter('x', 3)", "aon.step('x')"):
