@@ -14,7 +14,8 @@
         ...
 
 Recorded when the program runs under aon-run; otherwise nothing happens. Regions belong to the
-thread that enters them; a coroutine must leave one before it awaits.
+thread that enters them; a coroutine must leave one before it awaits. The decorator does that for
+generators and coroutines: they are in their region each time that they go on.
 """
 import contextlib
 import functools
@@ -33,15 +34,59 @@ _Step = _implementation.Step
 _numbers = itertools.count()
 
 
-def _decorate(entered, function):
-    """`function` in the region `entered`."""
+# As `inspect` has them, which takes longer to import than all of this.
+_GENERATOR, _COROUTINE, _ITERABLE_COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x100, 0x200
 
-    @functools.wraps(function)
-    def call(*args, **kwargs):
+
+def _resumed(entered, inner):
+    """The generator or coroutine `inner`, in the region `entered` each time that it goes on."""
+    go_on, value = inner.send, None
+    while True:
         with entered:
-            return function(*args, **kwargs)
+            try:
+                item = go_on(value)
+            except StopIteration as end:
+                return end.value
+        try:
+            go_on, value = inner.send, (yield item)
+        except GeneratorExit:
+            with entered:
+                inner.close()
+            raise
+        except BaseException as error:
+            go_on, value = inner.throw, error
 
-    return call
+
+class _Awaited:
+    def __init__(self, resumed):
+        self._resumed = resumed
+
+    def __await__(self):
+        return self._resumed
+
+
+def _decorate(entered, function):
+    """`function` in the region `entered`, of the same kind: while it waits another one may run."""
+    flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
+    if flags & (_ASYNC_GENERATOR | _ITERABLE_COROUTINE):
+        return function
+    if flags & _COROUTINE:
+
+        async def call(*args, **kwargs):
+            return await _Awaited(_resumed(entered, function(*args, **kwargs)))
+
+    elif flags & _GENERATOR:
+
+        def call(*args, **kwargs):
+            return (yield from _resumed(entered, function(*args, **kwargs)))
+
+    else:
+
+        def call(*args, **kwargs):
+            with entered:
+                return function(*args, **kwargs)
+
+    return functools.wraps(function)(call)
 
 
 _implementation.set_decorator(_decorate)

@@ -176,6 +176,41 @@ class Python(RingTestCase):
         numbers = [value for name, kind, value in self.python(code) if kind == 6]
         self.assertEqual(numbers, [0, 1, 10, 11])
 
+    def test_what_stops_and_goes_on_is_in_its_region_while_it_runs(self):
+        code = """
+import asyncio, inspect
+@aon.region('g')
+def g():
+    try:
+        got = yield 1
+    except KeyError:
+        got = 'key'
+    yield got
+    return 9
+@aon.region('c')
+async def c(x):
+    await asyncio.sleep(0)
+    return x
+@aon.region
+async def a():
+    yield 1
+assert inspect.isgeneratorfunction(g) and inspect.iscoroutinefunction(c)
+assert inspect.isasyncgenfunction(a)
+one = g()
+assert next(one) == 1
+aon.mark('-')
+assert one.send('sent') == 'sent'
+one.close()
+aon.mark('-')
+two = g()
+assert next(two) == 1 and two.throw(KeyError) == 'key' and list(two) == []
+aon.mark('-')
+assert asyncio.run(c(3)) == 3
+"""
+        for before in ("", FALLBACK):
+            said = "".join(name for name, *_ in self.python(code, before))
+            self.assertEqual(said, "gg-gggg-gggggg-cccc")
+
     def test_marks_take_numbers(self):
         code = "aon.mark('i', -1); aon.mark('f', 0.0); aon.mark('n'); aon.mark('b', -2**63)\n"
         code += "aon.mark('large', 2**63); aon.mark('small', -2**64)"
