@@ -25,6 +25,7 @@
 #include "launcher/environment.h"
 #include "launcher/events.h"
 #include "launcher/job_directory.h"
+#include "launcher/unknown_settings.h"
 
 extern char** environ;
 
@@ -260,6 +261,8 @@ Wanted options_of_environment(const Installation& files) {
   Wanted wanted;
   wanted.options = read_environment({environ, variable_count}, wanted.wrong);
   keep_known_providers(files, wanted);
+  for (WrongSetting& one : unknown_settings({environ, variable_count}))
+    wanted.wrong.push_back(std::move(one));
   for (std::string& event : wanted.options.events) {
     const Result<std::vector<std::string>> encoded = resolve_events({event});
     if (!encoded) wanted.unknown_events.push_back(encoded.error().message);

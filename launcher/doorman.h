@@ -48,7 +48,7 @@ std::vector<std::string> environment_of(pid_t pid);
 
 /// What this process's environment asks for, and what in it is wrong: that is left out, a name of
 /// a provider alone out of its list. Names of events that are none stay in the options, and
-/// the provider tells them.
+/// the provider tells them. A variable that is no setting, but near one, is wrong, too.
 struct Wanted {
   Options options;
   std::vector<WrongSetting> wrong;

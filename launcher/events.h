@@ -25,6 +25,9 @@ Result<std::vector<std::string>> resolve_events(const std::vector<std::string>& 
 /// Value of AON_COUNTERS for encoded events: the first four that hardware counts.
 std::string border_events(const std::vector<std::string>& encoded);
 
+/// Insertions, deletions and replacements that make `b` of `a` (Levenshtein).
+size_t edit_distance(std::string_view a, std::string_view b);
+
 /// At most `count` of `candidates`, by edit distance; case and '-' for '_' make no difference.
 std::vector<std::string> nearest_names(std::string_view name,
                                        const std::vector<std::string>& candidates, size_t count);

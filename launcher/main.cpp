@@ -23,6 +23,7 @@
 #include "core/base/disable.h"
 #include "core/base/file.h"
 #include "core/provider/names.h"
+#include "core/runtime/rank.h"
 #include "launcher/agent_link.h"
 #include "launcher/environment.h"
 #include "launcher/events.h"
@@ -32,6 +33,7 @@
 #include "launcher/parent.h"
 #include "launcher/program.h"
 #include "launcher/say.h"
+#include "launcher/unknown_settings.h"
 #include "launcher/waiter.h"
 
 extern char** environ;
@@ -45,7 +47,8 @@ constexpr int kExitNotPrinted = 1;
 /// Everything decided before something is started.
 struct Plan {
   Options options;
-  std::vector<std::string> given;  ///< options of the command line
+  std::vector<std::string> given;     ///< options of the command line
+  std::vector<WrongSetting> unknown;  ///< variables that are no settings
   std::vector<std::string> program;
   std::string program_path;  ///< of its file, links resolved
   Installation files;
@@ -102,6 +105,12 @@ void set_variables(const Plan& plan, const std::string& socket) {
   for (const LeftAlone& one : wanted.left_alone) say(one.variable + " was set already; left alone");
 }
 
+/// By one aon-run of a launch, where the launcher tells which it is.
+void say_unknown(const Plan& plan) {
+  if (runtime::rank_from_environment(get).rank > 0) return;
+  for (const WrongSetting& one : plan.unknown) say(one.message);
+}
+
 /// The exit status of an aon-run that starts nothing, and only prints.
 int end_of_print() {
   const std::string wrong = flush_output();
@@ -111,6 +120,7 @@ int end_of_print() {
 }
 
 int print_plan(Plan& plan) {
+  say_unknown(plan);
   const Result<std::string> output = absolute_path(plan.wanted_output);
   plan.output = output ? *output : plan.wanted_output;
   plan.socket = socket_path(plan.launch.id, plan.output);
@@ -400,6 +410,7 @@ int run(Plan& plan) {
     if (!is_over) return run_nested(plan, agent);
     leave_outer_launch(plan);
   }
+  say_unknown(plan);
   if (const auto refused = open_folders(plan)) return *refused;
   const Result<std::string> output = open_job_directory(plan.wanted_output, plan.launch);
   if (!output) return refuse_folder(plan, "output", output.error());
@@ -423,8 +434,9 @@ int main_of(int argc, char** argv) {
   keep_environment();
   size_t variable_count = 0;
   while (environ[variable_count] != nullptr) ++variable_count;
+  const std::span<const char* const> environment{environ, variable_count};
   Result<CommandLine> line =
-      read_command_line({argv + 1, static_cast<size_t>(argc - 1)}, {environ, variable_count});
+      read_command_line({argv + 1, static_cast<size_t>(argc - 1)}, environment);
   if (!line) {
     say(line.error().message);
     return kExitOptions;
@@ -456,6 +468,7 @@ int main_of(int argc, char** argv) {
         "to try again: aon avoid --remove " + plan.program_path);
     return execute(plan.program);
   }
+  plan.unknown = unknown_settings(environment);
   return run(plan);
 }
 

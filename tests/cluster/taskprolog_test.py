@@ -198,6 +198,9 @@ class TaskProlog(TestCase):
         self.assertEqual(check.returncode, 1)
         self.assertIn("'cicles' is no event of this machine", check.stderr)
         self.assertEqual(self.check(AON_FLUSH_MS="100").returncode, 0)
+        check = self.check(AON_BUGDET="2")
+        self.assertEqual(check.returncode, 1)
+        self.assertIn("AON_BUGDET is no setting of AON; near it: AON_BUDGET", check.stderr)
 
     def test_arguments_of_aon_task(self):
         for words, code in ((["--help"], 0), (["-h"], 0), (["--bogus"], 2), (["--check", "x"], 2)):

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,6 +62,14 @@ TEST_F(DoormanTest, goes_home_where_the_submit_folder_cannot_be_written) {
   variables_["SLURM_SUBMIT_DIR"] = path("not there");
   variables_["HOME"] = "/users/own";
   EXPECT_EQ(directory("12.3"), "/users/own/aon-12.3");
+}
+
+TEST_F(DoormanTest, tells_of_a_variable_that_is_no_setting) {
+  ASSERT_EQ(setenv("AON_BUGDET", "2", 1), 0);
+  const Wanted wanted = options_of_environment(Installation{});
+  unsetenv("AON_BUGDET");
+  ASSERT_EQ(wanted.wrong.size(), 1u);
+  EXPECT_EQ(wanted.wrong.front().variable, "AON_BUGDET");
 }
 
 TEST_F(DoormanTest, does_not_stand_where_it_cannot_see_the_end_of_the_task) {

@@ -90,6 +90,16 @@ class Command(TestCase):
         self.assertNotIn("\nran", process.stdout)
         self.assertFalse((self.folder / "job").exists())
 
+    def test_a_variable_that_is_no_setting_is_told_once_in_a_launch(self):
+        said = "aon-run: AON_BUGDET is no setting of AON; near it: AON_BUDGET\n"
+        run_it = ["-o", self.folder / "job", "--no-assemble"]
+        for words, rank, times in ((run_it, None, 1), (["--dry-run"], "0", 1),
+                                   (["--dry-run"], "1", 0)):  # fmt: skip
+            env = environment(AON_BUGDET="2", AON_ROOT="/opt/aon", OMPI_COMM_WORLD_RANK=rank)
+            process = run(["aon-run", *words, "true"], env=env)
+            self.assert_exit(process)
+            self.assertEqual(process.stderr.count(said), times, process.stderr)
+
     def test_doctor_always_answers(self):
         process = run(["aon", "doctor"])
         self.assert_exit(process)
