@@ -420,7 +420,8 @@ std::vector<std::string> summary_lines(const Json& ledger, const std::string& di
 std::string summary_of(const std::string& dir) {
   std::string text;
   if (const Result<nlohmann::json> ledger = read_ledger(dir)) {
-    for (const std::string& line : summary_lines(*ledger, dir)) text += "aon: " + line + "\n";
+    for (const std::string& line : summary_lines(*ledger, dir))
+      text += "aon: " + printable(line) + "\n";
   }
   return text;
 }

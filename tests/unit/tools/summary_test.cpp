@@ -45,6 +45,14 @@ TEST_F(Summary, is_the_text_and_nobody_elses_to_read) {
   EXPECT_EQ(mode & (fs::perms::group_all | fs::perms::others_all), fs::perms::none);
 }
 
+/// Names are the program's: one with a newline would be two of the few lines that are shown.
+TEST_F(Summary, has_no_more_lines_than_it_says_and_nothing_that_a_terminal_obeys) {
+  std::ofstream(dir_ / "aon.json")
+      << R"({"ranks": [{"rank": 0, "node": "n", "emitted": 1}], "findings": ["a\nb\u001b[2J"]})";
+  const std::string said = summary_of(dir_);
+  EXPECT_NE(said.find("aon: a?b?[2J\n"), std::string::npos) << said;
+}
+
 /// An aon-run that waits would show it for the archive that is there now.
 TEST_F(Summary, of_an_earlier_archive_goes_when_there_is_no_room_for_the_new_one) {
   ASSERT_TRUE(leave_summary(dir_, "aon: 2 ranks\n"));
