@@ -143,6 +143,7 @@ Change change_between(const Estimate& base, const Estimate& now, double error,
   change.base = base.mean;
   change.now = now.mean;
   if (base.freedom <= 0 || now.freedom <= 0) return change;
+  if (std::isnan(base.mean) || std::isnan(now.mean)) return change;  // of some run it is not told
   const auto t = [&](double first, double second) {
     return student_t(error,
                      freedom ? *freedom : joint_freedom(first, base.freedom, second, now.freedom));

@@ -223,6 +223,7 @@ TEST_F(Comparing, a_time_that_is_not_told_is_no_time) {
   now.seconds = std::numeric_limits<double>::quiet_NaN();
   const Comparison all = compare(jobs(3, 1e6, 1e5), std::vector<Job>{now, now});
   EXPECT_EQ(verdict(all.seconds), Verdict::kUnknown);
+  EXPECT_FALSE(all.seconds.difference);
   EXPECT_EQ(verdict(main_change(all)), Verdict::kSame);
 }
 
