@@ -27,6 +27,7 @@ struct Tables {
   std::vector<int64_t> parents;
   std::vector<int64_t> functions;
   std::vector<int64_t> ranks;
+  std::vector<int64_t> processes;
   std::vector<int64_t> paths;
   std::vector<int64_t> counts;
   std::vector<int64_t> periods;
@@ -37,6 +38,7 @@ Tables read_tables(hid_t file) {
           .parents = hdf5::read_integers(file, "callpaths/parent"),
           .functions = hdf5::read_integers(file, "callpaths/function"),
           .ranks = hdf5::read_integers(file, "samples/rank"),
+          .processes = hdf5::read_integers(file, "samples/process"),
           .paths = hdf5::read_integers(file, "samples/callpath"),
           .counts = hdf5::read_integers(file, "samples/count"),
           .periods = hdf5::read_integers(file, "samples/period")};
@@ -57,13 +59,20 @@ std::string stack_text(const Tables& tables, int64_t path) {
 /// Columns of equal length, and parents before their children: the file may be anybody's.
 bool is_sound(const Tables& tables) {
   if (tables.parents.size() != tables.functions.size()) return false;
-  for (const auto* column : {&tables.counts, &tables.periods, &tables.ranks}) {
+  for (const auto* column : {&tables.counts, &tables.periods, &tables.ranks, &tables.processes}) {
     if (column->size() != tables.paths.size()) return false;
   }
   for (size_t i = 0; i < tables.parents.size(); ++i) {
     if (tables.parents[i] >= static_cast<int64_t>(i)) return false;
   }
   return true;
+}
+
+/// Of row `i` of the samples.
+std::string process_text(const Tables& tables, size_t i) {
+  const int64_t rank = tables.ranks[i];
+  return rank >= 0 ? "rank " + std::to_string(rank)
+                   : "process " + std::to_string(tables.processes[i]);
 }
 
 /// Each stack by the time that its samples stand for, which is not the same in all where the rate
@@ -78,7 +87,7 @@ std::map<std::string, int64_t> fold(const Tables& tables, bool by_rank) {
   std::map<std::string, double> times;
   for (size_t i = 0; i < tables.paths.size(); ++i) {
     std::string text = stack_text(tables, tables.paths[i]);
-    if (by_rank) text = "rank " + std::to_string(tables.ranks[i]) + ";" + text;
+    if (by_rank) text = process_text(tables, i) + ";" + text;
     times[text] += static_cast<double>(tables.periods[i]);
   }
   std::map<std::string, int64_t> stacks;

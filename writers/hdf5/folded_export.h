@@ -10,7 +10,8 @@
 namespace aon::writers {
 
 /// Writes one line per different stack of functions, over all processes; with `by_rank` each begins
-/// with its rank. Errors: kNotFound when nothing was sampled, kIo.
+/// with its rank, of a process without one with its row of /ranks. Errors: kNotFound when nothing
+/// was sampled, kIo.
 Status export_folded(const std::filesystem::path& folder, const std::filesystem::path& output,
                      bool by_rank);
 

@@ -6,6 +6,8 @@ import re
 import sys
 import unittest
 
+import h5py
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "e2e"))
 from aon_test import SOURCE, TestCase, build_for_others, environment, run  # noqa: E402
 
@@ -40,6 +42,25 @@ class Command(TestCase):
         self.assert_exit(process, 2)
         self.assertIn("nothing was recorded", process.stderr)
         self.assertNotIn("aon finalize", process.stderr)
+
+    def test_folded_stacks_of_processes_without_a_rank_are_told_apart(self):
+        columns = {"callpaths/parent": [-1, 0], "callpaths/function": [0, 1],
+                   "samples/rank": [0, -1, -1], "samples/process": [0, 1, 2],
+                   "samples/callpath": [1, 1, 0], "samples/count": [3, 4, 5],
+                   "samples/period": [30, 40, 50]}  # fmt: skip
+        with h5py.File(self.folder / "profile.h5", "w") as file:
+            text = h5py.string_dtype()
+            file.create_dataset("functions/name", data=["main", "a;b\nc"], dtype=text)
+            for name, values in columns.items():
+                file[name] = values
+            file["samples"].attrs["unknown_count"] = 0
+        for words, expected in (
+            (["--by-rank"], "process 1;main;a,b,c 4\nprocess 2;main 5\nrank 0;main;a,b,c 3\n"),
+            ([], "main 5\nmain;a,b,c 7\n"),
+        ):
+            process = run(["aon", "export", self.folder, "--folded", "-", *words])
+            self.assert_exit(process)
+            self.assertEqual(process.stdout, expected)
 
     def test_a_wrong_variable_is_named(self):
         process = run(["aon", "finalize", "/none"], env=environment(AON_SHARE_RECORDS="abc"))
