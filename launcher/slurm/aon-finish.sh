@@ -32,10 +32,9 @@ done)
 
 printf '%s\n' "$found" | while IFS= read -r dir; do
   [ -n "$dir" ] || continue
-  # Done already, unless an agent has left its mark or no archive is there.
-  [ ! -e "$dir/aon.json" ] || [ -d "$dir/agents" ] || continue
   for pause in 2 4 8 16 30 60 0; do
-    # Another node may have done it meanwhile.
+    # Done, perhaps by another node, unless an agent has left its mark or no archive is there.
+    [ ! -e "$dir/aon.json" ] || [ -d "$dir/agents" ] || break
     nice -n 19 "$prefix/bin/aon" finalize --if-needed "$dir" </dev/null >/dev/null 2>&1
     [ $? = 3 ] || break
     sleep "$pause"

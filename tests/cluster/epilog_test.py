@@ -116,6 +116,12 @@ class Finish(TestCase):
         self.assertEqual(self.finish(), asked)
         self.assertIn("directories=3", self.logged.read_text())
 
+    def test_what_another_node_has_done_meanwhile_is_not_looked_at_again(self):
+        """Each look reads the whole spool, and all nodes of a job look."""
+        folder = self.make("aon-4711.0")
+        self.script("aon", f'echo "$*" >>{self.asked}; touch "$3/aon.json"; exit 3')
+        self.assertEqual(self.finish(), [f"finalize --if-needed {folder}"])
+
     def test_links_and_directories_of_others_are_left_alone(self):
         elsewhere = self.folder / "elsewhere"
         elsewhere.mkdir()
