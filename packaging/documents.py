@@ -22,7 +22,9 @@ _EXIT_STATUS = {
                 ("126, 127", "the program cannot be executed, or is not there")],
     "aon": [("0", "done"), ("1", "failed; one line on standard error says why"),
             ("2", "wrong use, or no job directory"),
-            ("3", "the job is live, or somebody else is assembling it")],
+            ("3", "the job is live, or somebody else is assembling it"),
+            ("4", "aon diff --limit: slower than that"),
+            ("5", "aon diff --limit: the interval holds the limit, or there is none")],
 }  # fmt: skip
 
 

@@ -181,6 +181,13 @@ class Install(TestCase):
         done = run(["bash", "-c", f"{script}; echo ${{COMPREPLY[@]}}"])
         self.assertEqual((done.stdout, done.stderr), ("--call-graph\n", ""))
 
+    def test_the_manual_has_every_exit_code(self):
+        page = (self.prefix / "share" / "man" / "man1" / "aon.1").read_text()
+        codes = re.findall(r"^/// \| (\d) +\| (.*)", (SOURCE / "tools/command.h").read_text(), re.M)
+        self.assertGreater(len(codes), 5)
+        for code, meaning in codes:
+            self.assertEqual(f"\\fB{code}\\fR" in page, "to the agent" not in meaning, code)
+
 
 class Packages(TestCase):
     """What cpack makes of the build."""
