@@ -16,6 +16,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "perf/ring_pages.h"
+
 namespace aon::perf {
 namespace {
 
@@ -25,7 +27,6 @@ namespace {
 /// come first.
 constexpr rlim_t kSpareDescriptors = 24;
 constexpr rlim_t kPartOfSamples = 4;
-constexpr size_t kPageBytes = 4096;
 constexpr size_t kMaxFileBytes = 16u << 20;
 constexpr size_t kFirstReadBytes = 4096;  ///< most files of /proc are shorter
 constexpr size_t kMostReadBytes = 64u << 10;
@@ -107,11 +108,12 @@ int paranoid_level() {
 }
 
 void* map_ring(int fd, size_t data_bytes) {
-  void* pages = mmap(nullptr, kPageBytes + data_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  void* pages =
+      mmap(nullptr, ring_page_bytes() + data_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   return pages == MAP_FAILED ? nullptr : pages;
 }
 
-void unmap_ring(void* pages, size_t data_bytes) { munmap(pages, kPageBytes + data_bytes); }
+void unmap_ring(void* pages, size_t data_bytes) { munmap(pages, ring_page_bytes() + data_bytes); }
 
 int set_period(int fd, uint64_t value) {
   return ioctl(fd, PERF_EVENT_IOC_PERIOD, &value) == 0 ? 0 : -errno;

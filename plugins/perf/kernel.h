@@ -41,7 +41,7 @@ struct Kernel {
   /// kernel.perf_event_paranoid; 2 (the default of the kernel) where it cannot be read.
   int (*paranoid_level)();
   // Of sampling.
-  /// Control page and `data_bytes` of ring of an event: the pages, or null.
+  /// Control page and `data_bytes` of ring (ring_pages.h) of an event: the pages, or null.
   void* (*map_ring)(int fd, size_t data_bytes) = nullptr;
   void (*unmap_ring)(void* pages, size_t data_bytes) = nullptr;
   /// Sets the period of an event, or its frequency if it was opened with one. 0, or -errno.

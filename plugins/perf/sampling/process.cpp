@@ -83,7 +83,7 @@ SampledProcess::~SampledProcess() {
 }
 
 void SampledProcess::close_thread(Thread* thread) {
-  host_.kernel->unmap_ring(thread->ring.pages(), thread->ring.bytes() - kRingPageBytes);
+  host_.kernel->unmap_ring(thread->ring.pages(), thread->ring.data_bytes());
   host_.kernel->close_event(thread->fd);
 }
 
@@ -94,13 +94,14 @@ int SampledProcess::open_thread(pid_t tid, uint64_t rate_hz) {
   const int fd = host_.kernel->open_event(host_.event.attributes(rate_hz), tid, kNoGroup);
   if (fd < 0) return fd == -ESRCH ? 0 : -fd;  // it has ended
   const size_t wanted_bytes = host_.event.ring_bytes();
-  for (const size_t bytes : {wanted_bytes, wanted_bytes / kSmallerRing}) {
+  for (const size_t least_bytes : {wanted_bytes, wanted_bytes / kSmallerRing}) {
+    const size_t bytes = ring_data_bytes(least_bytes, ring_page_bytes());
     void* pages = host_.kernel->map_ring(fd, bytes);
     if (pages == nullptr) continue;
     threads_.emplace(tid, Thread{fd, SampleRing(pages, bytes)});
     unnamed_.insert(tid);
     is_watched_ = true;
-    has_small_ring_ |= bytes != wanted_bytes;
+    has_small_ring_ |= bytes < wanted_bytes;
     return 0;
   }
   host_.kernel->close_event(fd);

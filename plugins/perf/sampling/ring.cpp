@@ -75,7 +75,7 @@ void take_stack(Reader* reader, RawSample* sample) {
 }  // namespace
 
 void SampleRing::copy(uint64_t offset, void* to, size_t byte_count) const {
-  const auto* data = reinterpret_cast<const uint8_t*>(page_) + kRingPageBytes;
+  const auto* data = reinterpret_cast<const uint8_t*>(page_) + page_bytes_;
   const size_t at = offset & (data_bytes_ - 1);
   const size_t first = std::min(byte_count, data_bytes_ - at);
   std::memcpy(to, data + at, first);

@@ -17,9 +17,10 @@
 #include <string>
 #include <vector>
 
+#include "perf/ring_pages.h"
+
 namespace aon::perf {
 
-constexpr size_t kRingPageBytes = 4096;
 constexpr size_t kMaxFrames = 127;  ///< of the kernel (perf_event_max_stack)
 
 /// What is asked of the kernel beside each sample; the order of the fields in a record is perf's.
@@ -31,19 +32,22 @@ class SampleRing {
  public:
   using Visitor = std::function<void(const perf_event_header&, std::span<const uint8_t> body)>;
 
-  SampleRing(void* pages, size_t data_bytes)
-      : page_(static_cast<perf_event_mmap_page*>(pages)), data_bytes_(data_bytes) {}
+  SampleRing(void* pages, size_t data_bytes, size_t page_bytes = ring_page_bytes())
+      : page_(static_cast<perf_event_mmap_page*>(pages)),
+        page_bytes_(page_bytes),
+        data_bytes_(data_bytes) {}
 
   /// Visits each record, oldest first, and gives its room back. False: one could not be; the rest
   /// of the ring is skipped.
   bool drain(const Visitor& visit);
   void* pages() const { return page_; }
-  size_t bytes() const { return kRingPageBytes + data_bytes_; }
+  size_t data_bytes() const { return data_bytes_; }
 
  private:
   void copy(uint64_t offset, void* to, size_t byte_count) const;
 
   perf_event_mmap_page* page_;
+  size_t page_bytes_;
   size_t data_bytes_;
   std::vector<uint8_t> record_;
 };

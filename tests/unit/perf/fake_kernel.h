@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plugins/perf/kernel.h"
+#include "plugins/perf/ring_pages.h"
 
 namespace aon::perf::test {
 
@@ -86,7 +87,7 @@ inline const Kernel& fake_kernel() {
       .map_ring = [](int fd, size_t data_bytes) -> void* {
         if (data_bytes > fake.most_ring_bytes) return nullptr;
         auto& words = fake.rings[fake.open.at(fd).pid];
-        words.assign((4096 + data_bytes) / sizeof(uint64_t), 0);
+        words.assign((ring_page_bytes() + data_bytes) / sizeof(uint64_t), 0);
         return words.data();
       },
       .unmap_ring = [](void*, size_t) { ++fake.unmapped_count; },

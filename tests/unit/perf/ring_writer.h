@@ -8,12 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "plugins/perf/ring_pages.h"
+
 namespace aon::perf::test {
 
 class RingWriter {
  public:
-  RingWriter(void* pages, size_t data_bytes)
-      : page_(static_cast<perf_event_mmap_page*>(pages)), data_bytes_(data_bytes) {}
+  RingWriter(void* pages, size_t wanted_bytes, size_t page_bytes = ring_page_bytes())
+      : page_(static_cast<perf_event_mmap_page*>(pages)),
+        page_bytes_(page_bytes),
+        data_bytes_(ring_data_bytes(wanted_bytes, page_bytes)) {}
 
   void put(uint32_t type, const std::vector<uint8_t>& body) {
     perf_event_header header{};
@@ -22,7 +26,7 @@ class RingWriter {
     std::vector<uint8_t> bytes(sizeof(header));
     std::memcpy(bytes.data(), &header, sizeof(header));
     bytes.insert(bytes.end(), body.begin(), body.end());
-    auto* data = static_cast<uint8_t*>(static_cast<void*>(page_)) + 4096;
+    auto* data = static_cast<uint8_t*>(static_cast<void*>(page_)) + page_bytes_;
     for (size_t i = 0; i < bytes.size(); ++i) data[(page_->data_head + i) % data_bytes_] = bytes[i];
     page_->data_head += bytes.size();
   }
@@ -79,6 +83,7 @@ class RingWriter {
 
  private:
   perf_event_mmap_page* page_;
+  size_t page_bytes_;
   size_t data_bytes_;
 };
 

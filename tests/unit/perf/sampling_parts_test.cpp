@@ -25,12 +25,15 @@ using test::RingWriter;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr size_t kDataBytes = 4096;
+constexpr size_t kPageBytes = 4096;
 
 struct Ring {
-  std::vector<uint64_t> words = std::vector<uint64_t>((4096 + kDataBytes) / 8);
-  RingWriter writer{words.data(), kDataBytes};
-  SampleRing ring{words.data(), kDataBytes};
+  explicit Ring(size_t page = kPageBytes) : page_bytes(page) {}
+
+  size_t page_bytes;
+  std::vector<uint64_t> words = std::vector<uint64_t>(2 * page_bytes / 8);
+  RingWriter writer{words.data(), kPageBytes, page_bytes};
+  SampleRing ring{words.data(), ring_data_bytes(kPageBytes, page_bytes), page_bytes};
 
   std::vector<uint32_t> drain() {
     std::vector<uint32_t> types;
@@ -59,6 +62,14 @@ TEST(SamplingRing, joins_records_over_the_end_of_the_ring) {
     EXPECT_EQ(sample.time_ns, static_cast<uint64_t>(i));
     EXPECT_EQ(sample.frames, frames);
   }
+}
+
+TEST(SamplingRing, has_data_behind_a_page_however_large_that_is) {
+  Ring r(65536);
+  r.writer.sample(5, 100, {1, 2});
+  EXPECT_THAT(r.drain(), ElementsAre(PERF_RECORD_SAMPLE));
+  EXPECT_EQ(ring_data_bytes(32768, 4096), 32768u);
+  EXPECT_EQ(ring_data_bytes(32768, 65536), 65536u) << "without a page nothing is recorded";
 }
 
 TEST(SamplingRing, stops_at_a_record_that_cannot_be) {
