@@ -215,9 +215,9 @@ void EventOrder::emit_span(const Record& record, uint32_t children, const Record
   if (head.kind == RecordKind::kSpan && (head.flags & kSampledCall) != 0) {
     enter.weight = static_cast<uint32_t>(
         std::clamp<uint64_t>(head.a64, 1, std::numeric_limits<uint32_t>::max()));
-  } else if (head.kind == RecordKind::kSpan &&
+  } else if (head.kind == RecordKind::kSpan && (head.flags & kOpenAtEnd) == 0 &&
              head.a32 == static_cast<uint32_t>(ValueType::kSigned)) {
-    enter.set_value(head.a32, head.a64);  // of MPI_Pcontrol
+    enter.set_value(head.a32, head.a64);  // of MPI_Pcontrol; of an open call a32 is a communicator
     if (profile::pauses(enter)) ++outcome_->pause_count;
   }
   if (concerns_nobody_else(record)) {

@@ -185,6 +185,16 @@ TEST_F(EventOrderTest, open_receive_moves_no_message) {
             "10:enter1 100:open-at-end 100:leave1");
 }
 
+/// Its record has the communicator where that of MPI_Pcontrol says that there is a level.
+TEST_F(EventOrderTest, open_call_on_the_second_communicator_is_no_pause) {
+  Record open = span_record(1, 10, 100, kOpenAtEnd);
+  open.head.a32 = static_cast<uint32_t>(ValueType::kSigned);
+  EXPECT_EQ(run({open}), "10:enter1 100:open-at-end 100:leave1");
+  EXPECT_EQ(events_[0].value_type(), ValueType::kNone);
+  EXPECT_EQ(outcome_.pause_count, 0u);
+  EXPECT_EQ(outcome_.open_call_count, 1u);
+}
+
 TEST_F(EventOrderTest, regions_left_open_are_closed_and_marked) {
   EXPECT_EQ(run({begin_record(1, 10), begin_record(2, 20)}, 50),
             "10:enter1 20:enter2 50:open-at-end 50:leave2 50:open-at-end 50:leave1");
