@@ -42,6 +42,17 @@ void LocationProfile::begin(const Group& group, const Location& location) {
   slot_ = location.slot;
   last_ns_ = 0;
   is_cut_ = false;
+  counted_.reset();
+  if (group.process != nullptr) note_counted_sites(*group.process);
+}
+
+void LocationProfile::note_counted_sites(const spool::Process& process) {
+  for (auto it = process.counts.lower_bound({slot_, 0});
+       it != process.counts.end() && it->first.first == slot_; ++it) {
+    const auto& [key, counted] = *it;
+    if (key.second >= kMaxCounters || counted == 0) continue;
+    if (!was_full(process, key.second)) counted_.set(key.second);
+  }
 }
 
 uint32_t LocationProfile::row_of(uint32_t global_region) {
@@ -90,8 +101,10 @@ void LocationProfile::enter(const Event& event) {
   const uint32_t region = regions_.global(event.region);
   if (region >= row_index_.size()) return;
   const uint32_t row = row_of(region);
+  const uint32_t weight = std::max(event.weight, 1u);
+  const bool is_timed = weight != 1 || event.region >= kMaxCounters || !counted_[event.region];
   ++rows_[row].active_calls;
-  stack_.push_back({row, std::max(event.weight, 1u), begin_ns(event), 0});
+  stack_.push_back({row, weight, begin_ns(event), 0, is_timed});
 }
 
 /// A range overlaps other regions, and so has no time of its own.
@@ -129,7 +142,7 @@ void LocationProfile::close_top(uint64_t time_ns, bool is_timed) {
   s.count += frame.weight;
   --row.active_calls;
   if (!stack_.empty()) stack_.back().children_ns += weighed_ns;
-  if (!is_timed) return;
+  if (!is_timed || !frame.is_timed) return;
   s.min_ns = s.timed_count == 0 ? duration_ns : std::min(s.min_ns, duration_ns);
   s.max_ns = std::max(s.max_ns, duration_ns);
   s.timed_count += 1;

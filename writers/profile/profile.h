@@ -13,7 +13,8 @@
 ///
 /// A sampled call stands for `weight` calls in every sum and in the histogram: those are estimates,
 /// unbiased while the calls that were timed are like the others; in times they are bounded
-/// (sampled_time.h). A call that is open at the end counts with the time up to there. A region
+/// (sampled_time.h). Other records of such a site are of calls that found something and were not
+/// timed: they count, but have no time. A call that is open at the end counts with the time up to there. A region
 /// whose end was lost (EventKind::kCut) counts, but has no time; one that began in a hole has its
 /// whole time. A range (ValueType::kRangeEnd) counts where it ends, without exclusive time.
 ///
@@ -21,7 +22,10 @@
 /// location, not with events.
 #pragma once
 
+#include <aon/ring.h>
+
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -77,8 +81,10 @@ class LocationProfile {
     uint32_t weight;
     uint64_t enter_ns;
     uint64_t children_ns;
+    bool is_timed;
   };
 
+  void note_counted_sites(const spool::Process& process);
   uint32_t row_of(uint32_t global_region);
   void enter(const Event& event);
   void leave(const Event& event);
@@ -96,6 +102,7 @@ class LocationProfile {
   uint32_t slot_ = 0;
   uint64_t last_ns_ = 0;
   bool is_cut_ = false;  ///< kCut came: the next Leave ends nothing
+  std::bitset<kMaxCounters> counted_;  ///< sites of which the thread counted every call
 };
 
 /// A row without times, for calls on a thread that has no location: it only made counted calls.

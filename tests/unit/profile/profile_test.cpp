@@ -123,6 +123,22 @@ TEST_F(Profile, takes_exact_counts_where_calls_were_counted) {
   EXPECT_EQ(rows[1].timed_count, 2u);
 }
 
+/// What it found is recorded behind it, by a record as long as writing that takes.
+TEST_F(Profile, a_poll_that_found_something_and_was_not_timed_has_no_time) {
+  process_.counts[{1, 0}] = 100;
+  use_process();
+  const auto rows = run({enter(0, 0, 64), leave(900, 0), enter(5000, 0), leave(5030, 0),
+                         enter(6000, 1), leave(6030, 1)});
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].timed_count, 1u) << "of a site that does not count";
+  EXPECT_EQ(rows[1].count, 100u);
+  EXPECT_EQ(rows[1].timed_count, 1u);
+  EXPECT_EQ(rows[1].min_ns, 900u);
+  EXPECT_EQ(rows[1].inclusive_ns, 64u * 900);
+  EXPECT_EQ(rows[1].exclusive_ns, 64u * 900);
+  EXPECT_EQ(rows[1].histogram[4], 0u);
+}
+
 TEST_F(Profile, keeps_the_larger_count_when_a_site_was_recorded_in_full_for_a_while) {
   process_.counts[{1, 0}] = 2;
   process_.budget_changes.push_back({0, 0, kModeFull, kModeCount, 0});
