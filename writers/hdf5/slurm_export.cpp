@@ -89,14 +89,16 @@ std::vector<double> per_second(const std::vector<double>& values, const std::vec
   return result;
 }
 
-void add_cpu_fields(TaskRows& rows, const std::vector<double>& cpu_ns,
+/// `first_ns`: the CPU time at the first sample, which was spent before the time that is known.
+void add_cpu_fields(TaskRows& rows, const std::vector<double>& cpu_ns, double first_ns,
                     const std::vector<int64_t>& time_ns, const std::vector<size_t>& ends) {
   Field utilization{"CPUUtilization", {}};
   Field cpu_time{"CPUTime", {}};
   for (size_t i = 0; i < ends.size(); ++i) {
     const int64_t from_ns = i == 0 ? time_ns.front() : time_ns[ends[i - 1]];
     const double wall_ns = static_cast<double>(time_ns[ends[i]] - from_ns);
-    utilization.values.push_back(wall_ns > 0 ? 100.0 * cpu_ns[i] / wall_ns : 0.0);
+    const double spent_ns = cpu_ns[i] - (i == 0 ? std::min(first_ns, cpu_ns[i]) : 0);
+    utilization.values.push_back(wall_ns > 0 ? 100.0 * spent_ns / wall_ns : 0.0);
     cpu_time.values.push_back(cpu_ns[i] / 1e9);
   }
   rows.fields.insert(rows.fields.begin(), {std::move(utilization), std::move(cpu_time)});
@@ -123,7 +125,8 @@ TaskRows read_task(hid_t file, const std::string& path, int64_t start_ns) {
     if (column.size() != time_ns.size()) refuse(path);
     const std::vector<double> values = per_second(column, ends, mode == "accumulated");
     if (name == kCpuTimeMetric) {
-      add_cpu_fields(rows, values, time_ns, ends);
+      const double first_ns = column.empty() || std::isnan(column[0]) ? 0.0 : column[0];
+      add_cpu_fields(rows, values, first_ns, time_ns, ends);
     } else {
       rows.fields.push_back({slurm_name(name), values});
     }

@@ -65,6 +65,21 @@ class Slurm(unittest.TestCase):
         self.assertEqual(float(rows[2]["Cycles"]), 10e6)
         self.assertEqual(rows[2]["EpochTime"], "1763700002")
 
+    def test_the_first_second_is_no_busier_than_the_others(self):
+        """Where the first sample has what was spent since the process was followed."""
+        subprocess.run([SAMPLE, *self.OPTIONS, self.path("profile.h5")], check=True, timeout=60)
+        with h5py.File(self.path("profile.h5"), "r") as file:
+            holder = file["series/rank_0/perf"].file.filename
+            place = file["series/rank_0/perf"].name
+        with h5py.File(holder, "a") as file:
+            file[place]["task-clock"][:] += 0.09e9
+        subprocess.run([SAMPLE, "--slurm", self.folder, self.path("slurm.h5")], check=True,
+                       timeout=60)
+        with h5py.File(self.path("slurm.h5"), "r") as file:
+            row = file["Steps/0/Nodes/node0/Tasks/0"][0]
+        self.assertAlmostEqual(row["CPUUtilization"], 90.0)
+        self.assertAlmostEqual(row["CPUTime"], 0.9)
+
     def test_sh5util_sums_up(self):
         self.export()
         self.sh5util("-E", "-l", "Node:Totals", "-o", self.path("totals.csv"))
