@@ -150,6 +150,7 @@ Status EventOrder::finish(uint64_t end_ticks) {
 /// regions that were open already and those that began in them.
 void EventOrder::resync(std::span<const spool::OpenRegion> open, std::span<const Record> losses) {
   release_all(UINT64_MAX);
+  left_out_.clear();
   const auto is_same = [this](const Region& mine, const spool::OpenRegion& told) {
     if (told.region == spool::kUnseenRegion) return mine.unseen_count == told.start_ticks;
     return mine.unseen_count == 0 && mine.start_ticks == told.start_ticks &&
@@ -165,6 +166,33 @@ void EventOrder::resync(std::span<const spool::OpenRegion> open, std::span<const
   }
   for (const Record& lost : losses) emit_lost(lost, UINT64_MAX);
   for (; next < open.size(); ++next) enter_open(open[next]);
+}
+
+/// Regions have begun in a hole and are open behind it.
+void EventOrder::push_unseen(uint64_t count) {
+  if (count == 0) return;
+  if (open_.size() > span_base_ && open_.back().unseen_count != 0) {
+    open_.back().unseen_count += count;
+  } else {
+    open_.push_back({spool::kUnseenRegion, 0, count});
+  }
+}
+
+/// Whether a region that begins is shown. Where too many are open it is not, nor is its end.
+bool EventOrder::has_room(uint32_t region) {
+  if (open_.size() < kMaxOpen) return true;
+  ++left_out_[region];
+  ++outcome_->unbalanced_region_count;
+  return false;
+}
+
+/// Whether what ends is a region that is not shown.
+bool EventOrder::was_left_out(uint32_t region) {
+  if (left_out_.empty()) return false;
+  const auto found = left_out_.find(region);
+  if (found == left_out_.end()) return false;
+  if (--found->second == 0) left_out_.erase(found);
+  return true;
 }
 
 void EventOrder::enter_open(const spool::OpenRegion& region) {

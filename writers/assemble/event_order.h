@@ -42,6 +42,8 @@ constexpr uint16_t kMaxNesting = 64;  ///< of held-back spans; deeper ones becom
 /// followed of a process (131 072), and one of MPI_Isendrecv has two ends.
 constexpr size_t kMaxPending = (1u << 18) + kMaxNesting;
 constexpr size_t kEventBatch = 2048;
+/// Regions of a thread that are open at once: of a program that never ends some, too.
+constexpr size_t kMaxOpen = 1u << 16;
 
 /// Which local ids have definitions, for one location.
 struct IdTables {
@@ -152,6 +154,8 @@ class EventOrder {
   void close_newest(uint64_t time_ns, Close how);
   void cut_regions(uint32_t count, uint64_t time_ns);
   void push_unseen(uint64_t count);
+  bool has_room(uint32_t region);
+  bool was_left_out(uint32_t region);
   void enter_open(const spool::OpenRegion& region);
   Event& enter_region(uint32_t region, uint64_t start_ticks);
   void emit_begin(const Record& record, const Record* counters);
@@ -222,6 +226,7 @@ class EventOrder {
   std::vector<NcclOperation> nccl_;        ///< of events_; never grows
   std::vector<NcclProxyWork> nccl_proxy_;  ///< the same
   std::vector<Region> open_;
+  std::unordered_map<uint32_t, uint64_t> left_out_;  ///< how many regions are open beyond kMaxOpen
   std::vector<Node> nodes_;
   std::vector<uint32_t> roots_;
   Record counters_{};  ///< of the call whose record comes next

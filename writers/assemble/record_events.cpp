@@ -88,9 +88,12 @@ void EventOrder::close_newest(uint64_t time_ns, Close how) {
   append(EventKind::kLeave, time_ns, region.id);
 }
 
-/// The `count` newest regions have ended in a hole that begins now.
+/// The `count` newest regions have ended in a hole that begins now. Those that are not shown are
+/// newer than all that are.
 void EventOrder::cut_regions(uint32_t count, uint64_t time_ns) {
   uint64_t left = count == kAllRegions ? UINT64_MAX : count;
+  for (; left != 0 && !left_out_.empty(); left_out_.erase(left_out_.begin()))
+    left -= std::min(left, left_out_.begin()->second);
   while (left != 0 && open_.size() > span_base_) {
     Region& newest = open_.back();
     const uint64_t here = std::max<uint64_t>(newest.unseen_count, 1);
@@ -103,19 +106,10 @@ void EventOrder::cut_regions(uint32_t count, uint64_t time_ns) {
   }
 }
 
-/// Regions have begun in a hole and are open behind it.
-void EventOrder::push_unseen(uint64_t count) {
-  if (count == 0) return;
-  if (open_.size() > span_base_ && open_.back().unseen_count != 0) {
-    open_.back().unseen_count += count;
-  } else {
-    open_.push_back({spool::kUnseenRegion, 0, count});
-  }
-}
-
 /// kEnd: closes up to its region; an end whose begin is unknown is dropped and counted. Where the
 /// newest region began in a hole, it is that one's end.
 void EventOrder::leave_region(uint32_t region, uint64_t time_ns) {
+  if (was_left_out(region)) return;
   if (open_.size() > span_base_ && open_.back().unseen_count != 0) {
     cut_regions(1, time_ns);
     ++outcome_->cut_region_count;
@@ -123,6 +117,7 @@ void EventOrder::leave_region(uint32_t region, uint64_t time_ns) {
   }
   for (size_t depth = open_.size(); depth > span_base_; --depth) {
     if (open_[depth - 1].unseen_count != 0 || open_[depth - 1].id != region) continue;
+    left_out_.clear();  // they are in it
     outcome_->unbalanced_region_count += open_.size() - depth;
     close_regions(depth - 1, time_ns, Close::kEnded);
     return;
@@ -133,6 +128,7 @@ void EventOrder::leave_region(uint32_t region, uint64_t time_ns) {
 /// A begin whose value is known: after an eviction only the region is.
 void EventOrder::emit_begin(const Record& record, const Record* counters) {
   const RecordHead& head = record.head;
+  if (!has_room(known_region(head.id))) return;
   emit_counters(counters, false, clock_.to_ns(head.start_ticks));
   Event& event = enter_region(head.id, head.start_ticks);
   event.set_value(head.a32, head.a64);
@@ -142,7 +138,7 @@ void EventOrder::emit_begin(const Record& record, const Record* counters) {
 void EventOrder::emit_end(const Record& record, const Record* counters) {
   const uint32_t region = known_region(record.head.id);
   const uint64_t time_ns = clock_.to_ns(record.head.start_ticks);
-  if (open_.size() > span_base_ && open_.back().id == region)
+  if (left_out_.empty() && open_.size() > span_base_ && open_.back().id == region)
     emit_counters(counters, false, time_ns);
   leave_region(region, time_ns);
 }
@@ -198,6 +194,7 @@ void EventOrder::emit_simple(const Record& record, const Record* counters) {
     }
     case RecordKind::kThread:
       std::fill(std::begin(counter_last_), std::end(counter_last_), 0);
+      left_out_.clear();
       close_regions(span_base_, clock_.to_ns(head.start_ticks), Close::kOpenAtEnd);
       break;
     default:

@@ -207,6 +207,24 @@ TEST_F(EventOrderTest, end_closes_what_was_left_open_inside) {
             "10:enter1 20:enter2 30:leave2 30:leave1");
 }
 
+/// As of a program that leaves a region by a path that does not end it, in a loop.
+TEST_F(EventOrderTest, regions_that_are_never_ended_are_bounded) {
+  constexpr uint64_t kLeft = 70'000;
+  std::vector<Record> records{begin_record(1, 10)};
+  for (uint64_t i = 0; i < kLeft; ++i) records.push_back(begin_record(2, 20 + i));
+  for (const Record& record : {begin_record(3, 80'000), begin_record(2, 80'001),
+                               end_record(2, 80'002), end_record(3, 80'003)})
+    records.push_back(record);
+  records.push_back(end_record(1, 90'000));
+  records.push_back(span_record(4, 90'001, 90'002));
+  run(records);
+  ASSERT_EQ(events_.size(), 2 * kMaxOpen + 2);
+  EXPECT_EQ(events_[2 * kMaxOpen - 1].time_ns, 90'000u);
+  EXPECT_EQ(events_[2 * kMaxOpen - 1].region, 1u) << "it ends where it ended";
+  EXPECT_EQ(outcome_.open_region_count, 0u);
+  EXPECT_EQ(outcome_.unbalanced_region_count, kLeft + 2);
+}
+
 TEST_F(EventOrderTest, end_without_begin_is_dropped_and_counted) {
   EXPECT_EQ(run({end_record(1, 10)}), "");
   EXPECT_EQ(outcome_.unbalanced_region_count, 1u);
