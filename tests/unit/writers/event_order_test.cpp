@@ -309,9 +309,12 @@ TEST_F(EventOrderTest, held_back_records_are_bounded) {
   for (uint64_t i = 0; i < kCount; ++i) {
     records.push_back(span_record(1, 10 + 2 * i, 11 + 2 * i, kInsideSpan));
   }
+  records.push_back(span_record(2, 9, 12 + 2 * kCount));
   run(records);
-  EXPECT_EQ(outcome_.event_count, 2 * kCount);
-  EXPECT_EQ(outcome_.clamped_count, 0u);
+  EXPECT_EQ(outcome_.event_count, 2 * kCount + 2);
+  EXPECT_EQ(events_[0].region, 1u) << "sent out before the span that encloses all came";
+  EXPECT_EQ(events_[2 * kMaxPending].region, 2u);
+  EXPECT_EQ(outcome_.clamped_count, 1u);
 }
 
 TEST_F(EventOrderTest, call_that_completes_all_requests_of_a_process_keeps_its_time) {
@@ -334,6 +337,13 @@ TEST_F(EventOrderTest, deep_nesting_is_bounded) {
   }
   run(records);
   EXPECT_EQ(outcome_.event_count, 2000u);
+  size_t depth = 0;
+  size_t deepest = 0;
+  for (const Event& event : events_) {
+    if (event.kind == EventKind::kLeave) --depth;
+    if (event.kind == EventKind::kEnter) deepest = std::max(deepest, ++depth);
+  }
+  EXPECT_EQ(deepest, kMaxNesting);
 }
 
 TEST_F(EventOrderTest, transfers_share_an_id_up_to_the_call_that_completes_them) {
