@@ -2,6 +2,7 @@
 /// Thread: one.   Cost: amortised constant per step; memory for kMaxQuantile steps and `max_rows`.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -60,12 +61,15 @@ class RowKeeper {
   explicit RowKeeper(uint64_t max_rows) : max_rows_(max_rows < 4 ? 4 : max_rows) {}
 
   void add(const StepRow& row) {
+    const uint64_t most = max_rows_ + max_rows_ / 4;  // a million of twice as many are 130 MB
+    if (rows_.size() == rows_.capacity())
+      rows_.reserve(std::min<uint64_t>(2 * rows_.size() + 64, most + 1));
     rows_.push_back({count_++, row});
-    if (rows_.size() > 2 * max_rows_) thin_out();
+    if (rows_.size() > most) thin_out();
   }
   /// Appends them.
   void take(std::vector<StepRow>* rows) {
-    if (rows_.size() > max_rows_) thin_out();
+    if (count_ > max_rows_) thin_out();
     for (const Kept& kept : rows_) rows->push_back(kept.row);
     rows_.clear();
   }

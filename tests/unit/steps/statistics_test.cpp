@@ -65,6 +65,20 @@ TEST(StepStatistics, of_many_rows_the_ends_and_evenly_spaced_ones_are_kept) {
   }
 }
 
+TEST(StepStatistics, rows_between_the_ends_are_evenly_spaced_however_many_came) {
+  for (int64_t count = 101; count < 3000; count += 7) {
+    RowKeeper keeper(100);
+    for (int64_t i = 0; i < count; ++i) keeper.add(row(i, 1));
+    std::vector<StepRow> rows;
+    keeper.take(&rows);
+    ASSERT_LE(rows.size(), 100u);
+    EXPECT_EQ(rows[rows.size() - 25].number, count - 25);
+    const int64_t stride = rows[27].number - rows[26].number;
+    for (size_t i = 25; i + 26 < rows.size(); ++i)
+      ASSERT_EQ(rows[i + 1].number - rows[i].number, stride) << count << " rows";
+  }
+}
+
 TEST(StepStatistics, sample_of_a_sequence_is_bounded_and_in_whole_pieces) {
   SequenceSample sample;
   constexpr uint64_t kCalls = 3'000'000;
