@@ -40,6 +40,7 @@ void LocationProfile::begin(const Group& group, const Location& location) {
   if (group_ != &group) regions_ = LocalIds(group.region_map);
   group_ = &group;
   slot_ = location.slot;
+  first_ns_ = UINT64_MAX;
   last_ns_ = 0;
   is_cut_ = false;
   counted_.reset();
@@ -65,6 +66,7 @@ uint32_t LocationProfile::row_of(uint32_t global_region) {
 }
 
 void LocationProfile::add(const Event& event) {
+  first_ns_ = std::min(first_ns_, event.time_ns);
   last_ns_ = event.time_ns;
   switch (event.kind) {
     case EventKind::kEnter:
@@ -138,7 +140,7 @@ void LocationProfile::close_top(uint64_t time_ns, bool is_timed) {
   RegionStatistics& s = row.statistics;
   const uint64_t duration_ns = time_ns - frame.enter_ns;
   const uint64_t own_ns = duration_ns - std::min(duration_ns, frame.children_ns);
-  const uint64_t weighed_ns = row.time.weigh(frame.enter_ns, time_ns, frame.weight);
+  const uint64_t weighed_ns = row.time.weigh(first_ns_, frame.enter_ns, time_ns, frame.weight);
   s.count += frame.weight;
   --row.active_calls;
   if (!stack_.empty()) stack_.back().children_ns += weighed_ns;

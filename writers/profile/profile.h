@@ -100,6 +100,7 @@ class LocationProfile {
   LocalIds regions_;
   const Group* group_ = nullptr;
   uint32_t slot_ = 0;
+  uint64_t first_ns_ = UINT64_MAX;  ///< of the location's events
   uint64_t last_ns_ = 0;
   bool is_cut_ = false;  ///< kCut came: the next Leave ends nothing
   std::bitset<kMaxCounters> counted_;  ///< sites of which the thread counted every call

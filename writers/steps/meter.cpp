@@ -81,6 +81,7 @@ class Meter : public StepMeter {
   std::optional<CallWait> wait_ahead_;
   Cut now_{};                ///< end of the last call, and what was in MPI and waited up to it
   uint64_t counted_ns_ = 0;  ///< end of the last call that has a token: the search sees no others
+  uint64_t begin_ns_ = 0;    ///< the first event
   uint64_t first_ns_ = 0;    ///< end of the first call, that is MPI_Init
   uint64_t last_ns_ = 0;     ///< begin of the last one
   uint32_t depth_ = 0;       ///< of annotated steps
@@ -157,6 +158,7 @@ Status Meter::begin_location(const Location& location) {
   scanner_->begin(model_->groups[group_]);
   now_ = {};
   first_ns_ = last_ns_ = counted_ns_ = 0;
+  begin_ns_ = UINT64_MAX;
   depth_ = 0;
   trackers_.clear();
   loops_.clear();
@@ -178,6 +180,7 @@ Status Meter::begin_location(const Location& location) {
 Status Meter::events(std::span<const Event> events) {
   if (!is_wanted_) return {};
   for (const Event& event : events) {
+    begin_ns_ = std::min(begin_ns_, event.time_ns);
     if (event.kind == EventKind::kLostBegin) note_loss();
     if (plan_.is_annotated) {
       if (event.kind == EventKind::kEnter) enter(event);
@@ -210,9 +213,9 @@ Status Meter::add_call(const steps::Call& call) {
     counted_ns_ = call.leave_ns;
   }
   now_.time_ns = call.leave_ns;
-  now_.mpi_ns += call.weight == 1
-                     ? call.leave_ns - call.enter_ns
-                     : call_times_[call.region].weigh(call.enter_ns, call.leave_ns, call.weight);
+  now_.mpi_ns += call.weight == 1 ? call.leave_ns - call.enter_ns
+                                  : call_times_[call.region].weigh(begin_ns_, call.enter_ns,
+                                                                   call.leave_ns, call.weight);
   if (first_ns_ == 0) first_ns_ = call.leave_ns;
   last_ns_ = call.enter_ns;
   return add_waits(call);

@@ -54,7 +54,7 @@ TEST_F(Profile, counts_time_of_recursion_once) {
 }
 
 TEST_F(Profile, weighs_sampled_calls) {
-  const auto rows = run({enter(0, 1), enter(10, 0, 8), leave(14, 0), leave(100, 1)});
+  const auto rows = run({enter(0, 1), enter(50, 0, 8), leave(54, 0), leave(100, 1)});
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[1].count, 8u);
   EXPECT_EQ(rows[1].timed_count, 1u);
@@ -65,14 +65,16 @@ TEST_F(Profile, weighs_sampled_calls) {
 }
 
 TEST_F(Profile, never_makes_exclusive_time_negative_by_weights) {
-  const auto rows = run({enter(0, 1), enter(10, 0, 100), leave(50, 0), leave(100, 1)});
-  EXPECT_EQ(rows[0].exclusive_ns, 0u);
+  const auto rows = run({enter(0, 2), leave(1, 2), enter(9000, 1), enter(9010, 0, 100),
+                         leave(9050, 0), leave(9100, 1)});
+  EXPECT_EQ(rows[2].inclusive_ns, 4000u);
+  EXPECT_EQ(rows[1].exclusive_ns, 0u);
 }
 
 /// A poll in a hundred is timed; `calls` between two of them, of 7 ns each in every 10.
 std::vector<Event> polls(const std::vector<uint64_t>& calls, uint64_t longest_at,
                          uint64_t longest_ns) {
-  std::vector<Event> events;
+  std::vector<Event> events{test::event(EventKind::kMark, 0, 0)};
   uint64_t now_ns = 1000;
   for (size_t i = 0; i < calls.size(); ++i) {
     now_ns += 10 * calls[i];
@@ -91,9 +93,16 @@ TEST_F(Profile, an_interrupted_poll_is_not_taken_for_a_hundred_interrupted_ones)
   EXPECT_EQ(rows[0].exclusive_ns, rows[0].inclusive_ns);
 }
 
+TEST_F(Profile, an_interrupted_first_poll_is_none_of_many_either) {
+  const auto rows = run(polls({100, 100, 100}, 0, 4'000'000));
+  EXPECT_EQ(rows[0].count, 300u);
+  EXPECT_LE(rows[0].inclusive_ns, 4'000'000u + 2000 + 2 * 700);
+  EXPECT_GE(rows[0].inclusive_ns, 4'000'000u + 2 * 700);
+}
+
 TEST_F(Profile, exclusive_time_of_polls_is_bounded_as_their_inclusive_time) {
   std::vector<Event> events = polls({100, 100, 100}, 1, 4'000'000);
-  for (size_t leave_at = 1; leave_at < events.size(); leave_at += 4) {
+  for (size_t leave_at = 2; leave_at < events.size(); leave_at += 4) {
     const uint64_t now_ns = events[leave_at].time_ns;
     events.insert(events.begin() + static_cast<ptrdiff_t>(leave_at),
                   {enter(now_ns - 1, 1), leave(now_ns, 1)});
@@ -127,8 +136,8 @@ TEST_F(Profile, takes_exact_counts_where_calls_were_counted) {
 TEST_F(Profile, a_poll_that_found_something_and_was_not_timed_has_no_time) {
   process_.counts[{1, 0}] = 100;
   use_process();
-  const auto rows = run({enter(0, 0, 64), leave(900, 0), enter(5000, 0), leave(5030, 0),
-                         enter(6000, 1), leave(6030, 1)});
+  const auto rows = run({enter(0, 1), leave(30, 1), enter(100'000, 0, 64), leave(100'900, 0),
+                         enter(200'000, 0), leave(200'030, 0)});
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].timed_count, 1u) << "of a site that does not count";
   EXPECT_EQ(rows[1].count, 100u);
