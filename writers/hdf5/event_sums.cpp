@@ -19,7 +19,7 @@ void EventSums::begin(const Location& location) {
   location_ = &location;
   const Group& group = model_->groups[location.group];
   profile_.begin(group, location);
-  counters_.begin(group);
+  counters_.begin(group, location);
   messages_.begin(group);
   transfers_.begin(group);
   io_.begin(group);

@@ -4,7 +4,7 @@
 
 namespace aon::writers::profile {
 
-void LocationCounters::begin(const Group& group) {
+void LocationCounters::begin(const Group& group, const Location& location) {
   metrics_.clear();
   for (uint32_t i = 0; i < kMaxRegionCounters; ++i) {
     const auto metric = group.metric_map.find(kFirstCounterMetric + i);
@@ -12,6 +12,7 @@ void LocationCounters::begin(const Group& group) {
     metrics_.push_back(metric->second);
   }
   if (!metrics_.empty()) regions_ = LocalIds(group.region_map);
+  counted_.begin(group.process, location.slot);
   stack_.clear();
   active_.clear();
   rows_.clear();
@@ -43,9 +44,13 @@ void LocationCounters::add(const Event& event) {
 }
 
 void LocationCounters::enter(const Event& event) {
-  Frame frame{
-      regions_.global(event.region), std::max(event.weight, 1u), has_now_, now_is_exact_, now_,
-      Values(now_.size(), 0)};
+  Frame frame{regions_.global(event.region),
+              std::max(event.weight, 1u),
+              has_now_,
+              now_is_exact_,
+              counted_.was_timed(event),
+              now_,
+              Values(now_.size(), 0)};
   if (has_now_) ++active_[frame.region];
   if (has_now_ && valued_depth_++ == 0) {
     for (size_t i = 0; i < now_.size(); ++i) {
@@ -71,7 +76,7 @@ void LocationCounters::leave() {
     --valued_depth_;
     --active_[frame.region];
     for (size_t i = 0; i < delta.size(); ++i) delta[i] = now_[i] - frame.entry[i];
-    if (has_exit) add_call(frame, delta);
+    if (has_exit && frame.is_timed) add_call(frame, delta);
     if (valued_depth_ == 0) last_exit_ = now_;
   }
   if (stack_.empty()) return;

@@ -9,7 +9,8 @@
 /// | exclusive     | the same less what calls inside it added                                    |
 ///
 /// The row kOutsideCalls is what the thread did between its calls, from its first event to
-/// the entry of its last call. A sampled call stands for `weight` calls, as in profile.h.
+/// the entry of its last call. A sampled call stands for `weight` calls, as in profile.h, and the
+/// calls that were not timed are among them.
 /// Thread: one.   Cost: a few ns per event; nothing without counters.
 #pragma once
 
@@ -19,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "writers/profile/counted_sites.h"
 #include "writers/profile/local_ids.h"
 #include "writers/writer.h"
 
@@ -37,8 +39,8 @@ struct CounterStatistics {
 
 class LocationCounters {
  public:
-  /// Forgets the last location and starts one of `group`.
-  void begin(const Group& group);
+  /// Forgets the last location and starts `location` of `group`.
+  void begin(const Group& group, const Location& location);
 
   void add(const Event& event);
 
@@ -52,6 +54,7 @@ class LocationCounters {
     uint32_t weight;
     bool has_values;
     bool is_exact;
+    bool is_timed;
     Values entry;
     Values children;
   };
@@ -61,6 +64,7 @@ class LocationCounters {
   void add_call(const Frame& frame, const Values& delta);
 
   LocalIds regions_;
+  CountedSites counted_;
   std::vector<uint32_t> metrics_;  ///< global ids, by number of the counter
   std::vector<Frame> stack_;
   Values now_;

@@ -1,7 +1,5 @@
 #include "writers/profile/profile.h"
 
-#include <aon/ring.h>
-
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -12,15 +10,6 @@ namespace aon::writers::profile {
 namespace {
 
 constexpr uint32_t kNoRow = 0xffffffffu;
-
-/// True when some calls of `site` were recorded in full and therefore not counted.
-bool was_full(const spool::Process& process, uint32_t site) {
-  return std::any_of(process.budget_changes.begin(), process.budget_changes.end(),
-                     [site](const BudgetDefinition& change) {
-                       return change.site == site &&
-                              (change.old_mode == kModeFull || change.new_mode == kModeFull);
-                     });
-}
 
 /// `counted`: calls the site counted. Every call that was timed while the site counted is among
 /// them; those recorded while it was full are not, so the larger figure is the better one then.
@@ -43,17 +32,7 @@ void LocationProfile::begin(const Group& group, const Location& location) {
   first_ns_ = UINT64_MAX;
   last_ns_ = 0;
   is_cut_ = false;
-  counted_.reset();
-  if (group.process != nullptr) note_counted_sites(*group.process);
-}
-
-void LocationProfile::note_counted_sites(const spool::Process& process) {
-  for (auto it = process.counts.lower_bound({slot_, 0});
-       it != process.counts.end() && it->first.first == slot_; ++it) {
-    const auto& [key, counted] = *it;
-    if (key.second >= kMaxCounters || counted == 0) continue;
-    if (!was_full(process, key.second)) counted_.set(key.second);
-  }
+  counted_.begin(group.process, slot_);
 }
 
 uint32_t LocationProfile::row_of(uint32_t global_region) {
@@ -103,10 +82,9 @@ void LocationProfile::enter(const Event& event) {
   const uint32_t region = regions_.global(event.region);
   if (region >= row_index_.size()) return;
   const uint32_t row = row_of(region);
-  const uint32_t weight = std::max(event.weight, 1u);
-  const bool is_timed = weight != 1 || event.region >= kMaxCounters || !counted_[event.region];
   ++rows_[row].active_calls;
-  stack_.push_back({row, weight, begin_ns(event), 0, is_timed});
+  stack_.push_back(
+      {row, std::max(event.weight, 1u), begin_ns(event), 0, counted_.was_timed(event)});
 }
 
 /// A range overlaps other regions, and so has no time of its own.
@@ -166,7 +144,8 @@ void LocationProfile::put_exact_counts() {
     const uint32_t region = regions_.global(key.second);
     if (region >= row_index_.size() || counted == 0) continue;
     RegionStatistics& statistics = rows_[row_of(region)].statistics;
-    statistics.count = exact_count(counted, statistics, was_full(process, key.second));
+    const bool full_phase = CountedSites::was_full(process, key.second);
+    statistics.count = exact_count(counted, statistics, full_phase);
   }
 }
 

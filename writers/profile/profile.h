@@ -14,22 +14,21 @@
 /// A sampled call stands for `weight` calls in every sum and in the histogram: those are estimates,
 /// unbiased while the calls that were timed are like the others; in times they are bounded
 /// (sampled_time.h). Other records of such a site are of calls that found something and were not
-/// timed: they count, but have no time. A call that is open at the end counts with the time up to there. A region
-/// whose end was lost (EventKind::kCut) counts, but has no time; one that began in a hole has its
-/// whole time. A range (ValueType::kRangeEnd) counts where it ends, without exclusive time.
+/// timed (counted_sites.h): they count, but have no time. A call that is open at the end counts
+/// with the time up to there. A region whose end was lost (EventKind::kCut) counts, but has no
+/// time; one that began in a hole has its whole time. A range (ValueType::kRangeEnd) counts where
+/// it ends, without exclusive time.
 ///
 /// Thread: one.   Cost: about 5 ns per event, no hashing; memory grows with the regions of one
 /// location, not with events.
 #pragma once
 
-#include <aon/ring.h>
-
 #include <array>
-#include <bitset>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "writers/profile/counted_sites.h"
 #include "writers/profile/local_ids.h"
 #include "writers/profile/sampled_time.h"
 #include "writers/writer.h"
@@ -84,7 +83,6 @@ class LocationProfile {
     bool is_timed;
   };
 
-  void note_counted_sites(const spool::Process& process);
   uint32_t row_of(uint32_t global_region);
   void enter(const Event& event);
   void leave(const Event& event);
@@ -103,7 +101,7 @@ class LocationProfile {
   uint64_t first_ns_ = UINT64_MAX;  ///< of the location's events
   uint64_t last_ns_ = 0;
   bool is_cut_ = false;  ///< kCut came: the next Leave ends nothing
-  std::bitset<kMaxCounters> counted_;  ///< sites of which the thread counted every call
+  CountedSites counted_;
 };
 
 /// A row without times, for calls on a thread that has no location: it only made counted calls.

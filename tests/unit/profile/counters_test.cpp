@@ -22,7 +22,7 @@ class CounterSums : public testing::Test {
   CounterSums() : model_(test::make_model(1)) {
     model_.metrics.resize(2);
     model_.groups[0].metric_map = {{kFirstCounterMetric, 0}, {kFirstCounterMetric + 1, 1}};
-    counters_.begin(model_.groups[0]);
+    counters_.begin(model_.groups[0], model_.locations[0]);
   }
 
   void add(std::initializer_list<Event> events) {
@@ -87,6 +87,18 @@ TEST_F(CounterSums, of_what_a_sampled_call_stands_for_are_not_those_of_the_regio
   EXPECT_EQ(row(10, 0).exclusive, 20u);
 }
 
+TEST_F(CounterSums, lack_polls_that_were_not_timed) {
+  spool::Process process{};
+  process.counts[{1, 0}] = 8;
+  model_.groups[0].process = &process;
+  counters_.begin(model_.groups[0], model_.locations[0]);
+  add({values(1, 100, 7), enter(1, 0, 8), values(2, 130, 8), leave(2, 0)});
+  add({values(3, 150, 9), enter(3, 0), values(4, 151, 9), leave(4, 0)});
+  EXPECT_EQ(row(10, 0).count, 8u);
+  EXPECT_EQ(row(10, 0).inclusive, 240u);
+  EXPECT_EQ(row(kOutsideCalls, 0).inclusive, 120u);
+}
+
 TEST_F(CounterSums, of_a_recursive_region_count_once) {
   add({values(1, 100, 0), enter(1, 0), values(2, 110, 0), enter(2, 1)});
   add({values(3, 120, 0), enter(3, 0), values(4, 150, 0), leave(4, 0)});
@@ -99,7 +111,7 @@ TEST_F(CounterSums, of_a_recursive_region_count_once) {
 
 TEST_F(CounterSums, are_none_without_counters) {
   model_.groups[0].metric_map.clear();
-  counters_.begin(model_.groups[0]);
+  counters_.begin(model_.groups[0], model_.locations[0]);
   add({enter(1, 0), leave(2, 0)});
   EXPECT_TRUE(counters_.end().empty());
 }
