@@ -1,6 +1,7 @@
 #include "nvml/gpus.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace aon::nvml {
@@ -20,7 +21,17 @@ std::string time_text(uint64_t ns) {
                        : std::to_string((ns + kNsPerMs / 2) / kNsPerMs) + " ms";
 }
 
+void add(uint32_t gpu, Values from, uint64_t read_ns, std::vector<GpuValue>* values) {
+  for (const Value& value : from.take()) values->push_back({gpu, value, read_ns});
+}
+
 }  // namespace
+
+uint64_t steady_ns() {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                   std::chrono::steady_clock::now().time_since_epoch())
+                                   .count());
+}
 
 Gpus::Gpus(const char* library_name, std::function<uint64_t()> clock_ns, uint32_t rest)
     : library_(library_name),
@@ -77,29 +88,33 @@ uint64_t Gpus::rest_ns(uint64_t cost_ns) const {
   return std::max(cost_ns * kRestPerCost, std::min(of_budget_ns, kMaxRestNs));
 }
 
-void Gpus::add(uint32_t gpu, Values* from, std::vector<GpuValue>* values) const {
-  for (const Value& value : from->take()) values->push_back({gpu, value});
-}
-
-void Gpus::ask(uint32_t gpu, const char* query, std::vector<GpuValue>* values,
-               const std::function<uint32_t(Values*)>& read) {
+Values Gpus::ask(uint32_t gpu, const char* query, const std::function<uint32_t(Values*)>& read) {
   bool& is_finished = finished_[{gpu, query}];
-  if (is_finished || faults_.is_lost(gpu)) return;
-  Values read_values;
+  Values values;
+  if (is_finished || faults_.is_lost(gpu)) return values;
   query_.store(query, std::memory_order_relaxed);
-  is_finished = !faults_.note(gpu, query, read(&read_values));
-  add(gpu, &read_values, values);
+  is_finished = !faults_.note(gpu, query, read(&values));
+  return values;
 }
 
 void Gpus::read_pace(Pace pace, std::vector<GpuValue>* values) {
   for (uint32_t i = 0; i < gpus_.size(); ++i) {
     if (pace == Pace::kGpm && gpm_[i] != nullptr) {
-      ask(i, kGpmName, values, [&](Values* to) { return gpm_[i]->read(to); });
+      Values happened = ask(i, kGpmName, [&](Values* to) { return gpm_[i]->read(to); });
+      add(i, std::move(happened), steady_ns(), values);
+    }
+    const uint64_t row_ns = steady_ns();
+    if (pace == Pace::kSeldom && !gpus_[i].instance && events_->is_watching(i)) {
+      Values so_far;
+      so_far.count(kXidCount, xid_counts_[i]);
+      add(i, std::move(so_far), row_ns, values);
     }
     for (const Query& query : queries()) {
       if (query.pace != pace || !asks(query, i)) continue;
-      ask(i, query.name, values,
-          [&](Values* to) { return query.read(library_.call(), gpus_[i].handle, to); });
+      Values answer = ask(i, query.name, [&](Values* to) {
+        return query.read(library_.call(), gpus_[i].handle, to);
+      });
+      add(i, std::move(answer), row_ns, values);
     }
   }
 }
@@ -112,7 +127,7 @@ void Gpus::read_events(std::vector<GpuValue>* values) {
     Values happened;
     happened.value(kXidNumber, xid.number);
     happened.count(kXidCount, xid_counts_[xid.gpu]);
-    add(xid.gpu, &happened, values);
+    add(xid.gpu, std::move(happened), steady_ns(), values);
   }
 }
 
@@ -121,14 +136,6 @@ std::vector<GpuValue> Gpus::read(uint64_t now_ns) {
   for (uint32_t pace = 0; pace < kPaceCount; ++pace) {
     if (now_ns < due_ns_[pace] || !has_pace(static_cast<Pace>(pace))) continue;
     const uint64_t begin_ns = clock_ns_();
-    if (static_cast<Pace>(pace) == Pace::kSeldom) {
-      for (uint32_t i = 0; i < gpus_.size(); ++i) {
-        if (gpus_[i].instance || !events_->is_watching(i)) continue;
-        Values so_far;
-        so_far.count(kXidCount, xid_counts_[i]);
-        add(i, &so_far, &values);
-      }
-    }
     read_pace(static_cast<Pace>(pace), &values);
     const uint64_t cost_ns = clock_ns_() - begin_ns;
     const uint64_t period_ns = kPeriodMs[pace] * kNsPerMs;

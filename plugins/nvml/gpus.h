@@ -31,9 +31,15 @@ constexpr uint32_t rest_per_gpu(double budget_percent) {
   return budget_percent < 0.01 ? 20'000 : static_cast<uint32_t>(200 / budget_percent);
 }
 
+/// Of CLOCK_MONOTONIC.
+uint64_t steady_ns();
+
 struct GpuValue {
   uint32_t gpu;  ///< index in gpus()
   Value value;
+  /// When the driver was asked for the first value of the row, by steady_ns(); of GPM, which tells
+  /// what happened until it looked, when it had answered: it may have waited long for its lock.
+  uint64_t read_ns;
 };
 
 class Gpus {
@@ -48,7 +54,7 @@ class Gpus {
   /// What is asked at the moment.   Thread: any.
   const char* query() const { return query_.load(std::memory_order_relaxed); }
 
-  /// Asks what is due. Counts of events that did not happen yet are 0.
+  /// Asks what is due; values are in order of time. Counts of events that did not happen yet are 0.
   std::vector<GpuValue> read(uint64_t now_ns);
   /// Everything is due but GPM, whose looks have to be apart.
   void hurry();
@@ -61,10 +67,8 @@ class Gpus {
 
  private:
   void read_pace(Pace pace, std::vector<GpuValue>* values);
-  void ask(uint32_t gpu, const char* query, std::vector<GpuValue>* values,
-           const std::function<uint32_t(Values*)>& read);
+  Values ask(uint32_t gpu, const char* query, const std::function<uint32_t(Values*)>& read);
   void read_events(std::vector<GpuValue>* values);
-  void add(uint32_t gpu, Values* from, std::vector<GpuValue>* values) const;
   /// GPM is there, and the driver has not refused it.
   bool reads_gpm(uint32_t gpu) const;
   bool asks(const Query& query, uint32_t gpu) const;

@@ -12,10 +12,26 @@ namespace {
 constexpr uint32_t kEndTimeoutMs = 2000;
 constexpr size_t kStackBytes = size_t{512} << 10;
 
-uint64_t steady_ns() {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                   std::chrono::steady_clock::now().time_since_epoch())
-                                   .count());
+struct Moment {
+  uint64_t ns;
+  uint64_t ticks;
+};
+
+/// What was read between two looks at both clocks, by its time: of rows that were held up others
+/// have their own.
+std::vector<Round> rounds_of(const std::vector<GpuValue>& values, const Moment& begin,
+                             const Moment& end) {
+  const double rate = end.ns > begin.ns ? static_cast<double>(end.ticks - begin.ticks) /
+                                              static_cast<double>(end.ns - begin.ns)
+                                        : 0;
+  std::vector<Round> rounds;
+  for (const GpuValue& value : values) {
+    const double passed_ns = static_cast<double>(value.read_ns - std::min(begin.ns, value.read_ns));
+    const uint64_t ticks = begin.ticks + static_cast<uint64_t>(rate * passed_ns);
+    if (rounds.empty() || rounds.back().ticks != ticks) rounds.push_back({ticks, {}});
+    rounds.back().values.push_back(value);
+  }
+  return rounds;
 }
 
 }  // namespace
@@ -75,16 +91,16 @@ bool Poller::Shared::rest() {
 
 bool Poller::Shared::read() {
   uint64_t asked_before = 0;
-  uint64_t begin_ticks = 0;
+  Moment begin{};
   {
     const MutexLock lock(&mutex);
     if (is_to_end && asked == answered) return false;
-    begin_ticks = now_ticks();
+    begin = {steady_ns(), now_ticks()};
     asked_before = asked;
-    asked_ns = steady_ns();
+    asked_ns = begin.ns;
     if (asked != answered) gpus.hurry();
   }
-  Round round{begin_ticks, gpus.read(steady_ns())};
+  const std::vector<GpuValue> values = gpus.read(steady_ns());
   const node::StateText state_now = gpus.state();
   const MutexLock lock(&mutex);
   state = state_now;
@@ -97,13 +113,14 @@ bool Poller::Shared::read() {
               "dmesg | grep NVRM");
   answered = asked_before;
   changed.notify_all();
-  if (round.values.empty()) return true;
-  if (waiting + round.values.size() > kMaxWaiting) {
-    dropped_count += round.values.size();
+  if (values.empty() || is_to_end) return true;  // nobody takes them any more
+  if (waiting + values.size() > kMaxWaiting) {
+    dropped_count += values.size();
     return true;
   }
-  waiting += round.values.size();
-  rounds.push_back(std::move(round));
+  waiting += values.size();
+  for (Round& round : rounds_of(values, begin, {steady_ns(), now_ticks()}))
+    rounds.push_back(std::move(round));
   return true;
 }
 

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <string>
+#include <utility>
 
 extern const char* const kFakeNvml;     // the build writes it
 extern const char* const kFakeNvmlOld;  // the build writes it
@@ -102,6 +104,27 @@ TEST_F(NvmlGpus, looks_of_gpm_are_apart_also_after_one_that_was_late) {
   cost_ns_ = 0;
   EXPECT_EQ(read(129 * kMs).count("gpm/sm-active"), 0u) << "99 ms behind a look at 30 ms";
   EXPECT_EQ(read(130 * kMs).count("gpm/sm-active"), 1u);
+}
+
+/// GPM tells what happened until the driver looked, which a program's lock may have held up.
+TEST_F(NvmlGpus, a_look_has_the_time_of_its_answer_and_other_rows_their_own) {
+  knob("FAKE_NVML_GPUS", "2");
+  knob("FAKE_NVML_SLOW", "nvmlGpmSampleGet:30,nvmlDeviceGetTemperature:20");
+  open();
+  gpus_->read(0);
+  const uint64_t begin_ns = steady_ns();
+  std::map<std::pair<std::string, uint32_t>, uint64_t> times_ns;
+  uint64_t last_ns = begin_ns;
+  for (const GpuValue& one : gpus_->read(1000 * kMs)) {
+    EXPECT_GE(one.read_ns, last_ns) << one.value.series->name;
+    last_ns = one.read_ns;
+    times_ns[{one.value.series->name, one.gpu}] = one.read_ns;
+  }
+  const auto time_ns = [&](const char* series, uint32_t gpu) { return times_ns.at({series, gpu}); };
+  EXPECT_GE(time_ns("gpm/sm-active", 0), begin_ns + 30 * kMs);
+  EXPECT_GE(time_ns("gpm/sm-active", 1), time_ns("gpm/sm-active", 0) + 30 * kMs);
+  EXPECT_EQ(time_ns("nvml/temperature-memory", 0), time_ns("nvml/power", 0)) << "one row";
+  EXPECT_GE(time_ns("nvml/power", 1), time_ns("nvml/power", 0) + 20 * kMs);
 }
 
 TEST_F(NvmlGpus, pcie_is_asked_where_gpm_does_not_tell_it) {

@@ -5,8 +5,10 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "core/provider/loader.h"
 #include "core/provider/names.h"
@@ -32,6 +34,28 @@ TEST(NvmlPoller, hands_over_what_it_read) {
   ASSERT_FALSE(taken.rounds.empty());
   EXPECT_EQ(taken.rounds[0].ticks, 7u);
   EXPECT_EQ(taken.dropped_count, 0u);
+}
+
+TEST(NvmlPoller, what_was_held_up_has_a_time_of_its_own) {
+  constexpr uint64_t kTicksPerNs = 3;
+  constexpr uint64_t kSlowNs = 40'000'000;
+  setenv("FAKE_NVML_GPUS", "2", 1);
+  setenv("FAKE_NVML_SLOW", "nvmlDeviceGetTemperature:40", 1);
+  Poller poller(
+      kFakeNvml, [] { return kTicksPerNs * steady_ns(); }, kRestPerCost);
+  ASSERT_TRUE(poller.start());
+  ASSERT_TRUE(poller.wait_found(kLongMs));
+  const uint64_t end_ticks = kTicksPerNs * steady_ns();
+  std::map<uint32_t, uint64_t> ticks;  // of each GPU's power
+  for (const Round& round : poller.take().rounds) {
+    for (const GpuValue& one : round.values) {
+      if (std::string(one.value.series->name) == "nvml/power")
+        ticks.try_emplace(one.gpu, round.ticks);
+    }
+  }
+  ASSERT_EQ(ticks.size(), 2u);
+  EXPECT_GE(ticks[1], ticks[0] + kTicksPerNs * kSlowNs * 9 / 10);
+  EXPECT_LE(ticks[1], end_ticks);
 }
 
 TEST(NvmlPoller, values_that_nobody_takes_are_dropped_and_counted) {
