@@ -45,13 +45,18 @@ char g_fixture_folder[kMaxFolderBytes];
 Requests g_requests;  ///< of the program's threads, to ours
 std::atomic<bool> g_has_thread{false};
 
-void tell_error(const char* function, Code code) {
+/// Behind a pause there are records of the time before it.
+ProviderState without_cupti(bool is_resumed) {
+  return is_resumed ? ProviderState::kDegraded : ProviderState::kOff;
+}
+
+void tell_error(ProviderState state, const char* function, Code code) {
   const char* text = nullptr;
   g_client.cupti.get_result_string(code, &text);
   char reason[256];
   snprintf(reason, sizeof reason, "%s: error %d, %.100s", function, code,
            text != nullptr ? text : "unknown");
-  tell(Remark::kStart, ProviderState::kOff, reason,
+  tell(Remark::kStart, state, reason,
        "see `aon doctor` and the driver's log; the program is unhurt");
 }
 
@@ -152,13 +157,14 @@ void unsubscribe() {
 
 /// Subscribes and switches everything on. After a pause the ledger keeps what it says of it.
 bool collect(bool is_resumed) {
+  const ProviderState without = without_cupti(is_resumed);
   char owner[kOwnerBytes] = {};
   const Code code = subscribe(owner);
   if (code != kSuccess) {
     if (code == kSubscribed) {
-      tell_owner(owner);
+      tell_owner(without, owner);
     } else {
-      tell_error("cuptiSubscribe", code);
+      tell_error(without, "cuptiSubscribe", code);
     }
     return false;
   }
@@ -179,19 +185,19 @@ bool collect(bool is_resumed) {
     function = "cuptiActivityEnable";
   }
   if (result != kSuccess) {
-    tell_error(function, result);
+    tell_error(without, function, result);
     g_governor.leave();
     unsubscribe();
     return false;
   }
   enable_callbacks(&missing);
   g_collects = true;
+  tell_start(missing);  // behind a pause, too: another client may have been in the way before
   if (is_resumed) {
     tell_pause();
-    return true;
+  } else {
+    tell_version();
   }
-  tell_start(missing);
-  tell_version();
   return true;
 }
 

@@ -27,11 +27,11 @@ void tell_settings(const Settings& settings) {
        "docs/gpu-cupti.md has the values");
 }
 
-void tell_owner(const char* owner) {
+void tell_owner(ProviderState state, const char* owner) {
   char reason[256];
   snprintf(reason, sizeof reason, "another client holds CUPTI%s%.128s",
            owner[0] != '\0' ? ": " : "", owner);
-  tell(Remark::kStart, ProviderState::kOff, reason,
+  tell(Remark::kStart, state, reason,
        "run without the other tool; --cupti-mode off where it is wanted");
 }
 

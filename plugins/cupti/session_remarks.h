@@ -2,6 +2,8 @@
 /// Thread: as tell() of state.h: any; locks.   Cost: a definition.
 #pragma once
 
+#include <aon/definition.h>
+
 #include "cupti/library.h"
 #include "cupti/settings.h"
 
@@ -11,7 +13,7 @@ namespace aon::cupti {
 void tell_library(const CuptiLibrary& library, const char* missing);
 void tell_settings(const Settings& settings);
 /// `owner`: "" where CUPTI does not tell.
-void tell_owner(const char* owner);
+void tell_owner(ProviderState state, const char* owner);
 void tell_version();
 /// Said from the first record on, for who is killed cannot say it, and taken back at the end.
 void tell_unread(bool is_unread);

@@ -104,6 +104,22 @@ class Python(GpuCase):
         self.python("-c", code, EXAMPLE.parent)
         self.assertEqual(self.set_count(), 2)
 
+    def test_who_did_not_get_it_back_at_once_is_not_off(self):
+        code = ("import sys; sys.path.insert(0, sys.argv[1])\n"
+                "import aon, gpu_pause\ngpu = gpu_pause.Gpu()\ngpu.clear()\n"
+                "results = [aon.gpu_pause()]\nfor _ in range(int(sys.argv[2])):\n"
+                "  results.append(aon.gpu_resume())\ngpu.clear()\nprint(results)")  # fmt: skip
+        for attempts, results, count in ((1, "[True, False]", 1), (2, "[True, False, True]", 2)):
+            with self.subTest(attempts=attempts):
+                self.output = self.folder / str(attempts)
+                self.python("-c", code, EXAMPLE.parent, attempts,
+                            FAKE_CUPTI_ERROR="cuptiSubscribe:2")
+                self.assertEqual(self.process.stdout, results + "\n")
+                self.assertEqual(self.set_count(), count)
+                told = self.provider(rank=None)
+                self.assertEqual(told["state"], "degraded", told)
+                self.assertEqual("cuptiSubscribe" in told["reason"], attempts == 1, told)
+
     def test_other_threads_run_while_it_waits(self):
         """A flush takes 0.4 s; with the interpreter's lock held nobody would count."""
         code = ("import sys; sys.path.insert(0, sys.argv[1])\n"
