@@ -44,7 +44,7 @@ UnitClass class_of(const UnitSample& sample) {
 }
 
 void UnitTimeline::make_room(uint64_t end_ns) {
-  while ((end_ns - 1) / width_ns_ - first_ >= kMaxBuckets) {
+  while ((end_ns - 1) / width_ns_ - first_ >= max_buckets_) {
     const uint64_t odd = first_ & 1;
     std::vector<Bucket> wider((buckets_.size() + odd + 1) / 2);
     for (size_t i = 0; i < buckets_.size(); ++i) {
@@ -181,19 +181,60 @@ void UnitUses::begin(const Model& model) {
   rows_.resize(owners_.size());
   left_counts_.resize(model.job->nodes.size());
   homes_ = spool::HomeNodes(*model.job);
-  for (const Group& group : model.groups) {
-    if (group.process != nullptr && !group.process->device_streams.empty())
-      ++left_counts_[homes_.of(group.node)];
+  for (const Group& group : model.groups) note_devices(group);
+  const size_t share = kMaxBucketsOfAll / std::max<size_t>(most_timelines(), 1);
+  max_buckets_ = std::clamp(share, kLeastBuckets, UnitTimeline::kMaxBuckets);
+}
+
+void UnitUses::note_devices(const Group& group) {
+  if (group.process == nullptr || group.process->device_streams.empty()) return;
+  const uint32_t home = homes_.of(group.node);
+  ++left_counts_[home];
+  for (const auto& [ordinal, device] : group.process->devices)
+    used_.emplace(home, digits_of(device.definition.uuid));
+}
+
+/// At a time: those of a node are there from its first process to its last one. Where ranks go
+/// round the nodes they are those of all.
+size_t UnitUses::most_timelines() const {
+  const bool has_counters = std::any_of(owners_.begin(), owners_.end(), [](const Owner& owner) {
+    return owner.source == Source::kCounters;
+  });
+  const size_t group_count = model_->groups.size();
+  std::vector<size_t> device_counts(left_counts_.size());
+  for (const auto& [node, digits] : used_) ++device_counts[node];
+  std::vector<size_t> begins(group_count + 1);
+  std::vector<size_t> ends(group_count + 1);
+  std::vector<size_t> lasts(left_counts_.size(), group_count);
+  std::vector<bool> has_begun(left_counts_.size());
+  for (size_t i = 0; i < group_count; ++i) {
+    if (model_->groups[i].process == nullptr) continue;
+    const uint32_t node = homes_.of(model_->groups[i].node);
+    if (!has_begun[node]) begins[i] += device_counts[node];
+    has_begun[node] = true;
+    lasts[node] = i;
   }
+  for (size_t node = 0; node < lasts.size(); ++node) ends[lasts[node]] += device_counts[node];
+  size_t now = 0;
+  size_t most = 0;
+  for (size_t i = 0; i < group_count; ++i) {
+    now += begins[i];
+    most = std::max(most, now);
+    now -= ends[i];
+  }
+  return has_counters ? 2 * most : most;
 }
 
 void UnitUses::begin_location(uint32_t node) { node_ = node; }
 
-UnitTimeline& UnitUses::timeline_of(const Owner& owner) {
+/// Null: no process has the device. Those of others are counted as well, on nodes that a job
+/// shares or does not use the devices of.
+UnitTimeline* UnitUses::timeline_of(const Owner& owner) {
+  if (used_.count({node_, owner.digits}) == 0) return nullptr;
   const Key key{node_, owner.digits, owner.source};
-  const auto [timeline, is_new] = timelines_.try_emplace(key);
+  const auto [timeline, is_new] = timelines_.try_emplace(key, max_buckets_);
   if (is_new) unsaved_.push_back(key);
-  return timeline->second;
+  return &timeline->second;
 }
 
 /// A sample is of the time since the one before it, if that is not longer than they can be: there
@@ -204,9 +245,10 @@ void UnitUses::end_row(const Owner& owner, Row* row) {
   const uint64_t longest_ns = owner.source == Source::kGpm ? kLongestGpmNs : kLongestCountersNs;
   const bool has_both = is_known(row->sample.compute) && is_known(row->sample.memory);
   if (row->previous_ns != 0 && has_both) {
-    if (row->timeline == nullptr) row->timeline = &timeline_of(owner);
+    if (row->timeline == nullptr) row->timeline = timeline_of(owner);
     const uint64_t length_ns = std::min(row->time_ns - row->previous_ns, longest_ns);
-    row->timeline->add(row->time_ns - length_ns, row->time_ns, row->sample);
+    if (row->timeline != nullptr)
+      row->timeline->add(row->time_ns - length_ns, row->time_ns, row->sample);
   }
   row->previous_ns = row->time_ns;
 }

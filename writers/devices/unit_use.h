@@ -5,12 +5,14 @@
 ///
 /// Counters are those of the whole device, whoever uses it.
 /// Thread: one.   Cost: kMaxBuckets * 48 bytes per device and source, freed when all processes of
-/// its node have passed; some 50 ns per sample.
+/// its node have passed; where many nodes wait for their last process, fewer: kMaxBucketsOfAll.
+/// Nothing for devices that no process uses. Some 50 ns per sample.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -54,6 +56,8 @@ class UnitTimeline {
   static constexpr size_t kMaxBuckets = 4096;
   static constexpr uint64_t kFirstWidthNs = uint64_t{1} << 24;
 
+  explicit UnitTimeline(size_t max_buckets = kMaxBuckets) : max_buckets_(max_buckets) {}
+
   /// A sample of [begin, end). They come in order of time.
   void add(uint64_t begin_ns, uint64_t end_ns, const UnitSample& sample);
   /// Nothing is counted of a time that is shorter than a bucket or the mean sample.
@@ -75,6 +79,7 @@ class UnitTimeline {
 
   void make_room(uint64_t end_ns);
 
+  size_t max_buckets_;
   uint64_t width_ns_ = kFirstWidthNs;
   uint64_t first_ = 0;  ///< bucket i is of [first_ + i, first_ + i + 1) * width_ns_
   std::vector<Bucket> buckets_;
@@ -85,6 +90,9 @@ class UnitTimeline {
 /// All timelines of a job whose processes have not all passed.
 class UnitUses {
  public:
+  static constexpr size_t kMaxBucketsOfAll = 1u << 22;  ///< of timelines that are there at once
+  static constexpr size_t kLeastBuckets = 256;          ///< of one, however many there are
+
   /// Knows the metrics and how many processes of each node have devices.
   void begin(const Model& model);
 
@@ -138,13 +146,17 @@ class UnitUses {
   using Key = std::tuple<uint32_t, std::string, Source>;  ///< node, digits
 
   static std::optional<std::pair<Owner, Quantity>> told_by(const GlobalMetric& metric);
-  UnitTimeline& timeline_of(const Owner& owner);
+  void note_devices(const Group& group);
+  size_t most_timelines() const;
+  UnitTimeline* timeline_of(const Owner& owner);
   void end_row(const Owner& owner, Row* row);
 
   const Model* model_ = nullptr;
-  std::vector<std::optional<Metric>> metrics_;  ///< by global metric
-  std::vector<Owner> owners_;                   ///< of rows
-  std::vector<uint32_t> left_counts_;           ///< by node: processes with devices
+  std::vector<std::optional<Metric>> metrics_;       ///< by global metric
+  std::vector<Owner> owners_;                        ///< of rows
+  std::vector<uint32_t> left_counts_;                ///< by node: processes with devices
+  std::set<std::pair<uint32_t, std::string>> used_;  ///< node, digits: those of its processes
+  size_t max_buckets_ = UnitTimeline::kMaxBuckets;
   spool::HomeNodes homes_;
   std::map<Key, UnitTimeline> timelines_;
   std::vector<Key> unsaved_;

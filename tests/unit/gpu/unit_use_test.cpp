@@ -281,6 +281,59 @@ TEST_F(UnitUsesTest, are_gone_when_all_processes_of_their_node_have_passed) {
   EXPECT_EQ(uses_.find(model_.groups[2], kOrdinal).use_of(0, kSecond).counted_ns, 0u);
 }
 
+/// Agents count all devices of their nodes, also while a job uses none or one of them.
+TEST_F(UnitUsesTest, devices_that_no_process_uses_take_no_room) {
+  const std::string other = "gpu_GPU-6d2cff00-0102-0304-0506-0708090a0b0c/";
+  std::vector<uint32_t> metrics;
+  for (const std::string& device : {std::string(kDevice), other}) {
+    metrics.push_back(metric("nvml", device + "gpm/tensor-active"));
+    metrics.push_back(metric("nvml", device + "gpm/dram-active"));
+  }
+  spool::Process without;
+  model_.groups[1].process = &without;
+  uses_.begin(model_);
+  const auto timelines_on = [&](uint32_t node) {
+    uses_.begin_location(node);
+    for (uint64_t i = 1; i <= 10; ++i) {
+      for (const uint32_t id : metrics) sample(id, i * 100 * kMs, 0.5);
+    }
+    uses_.end_location();
+    StateOut out;
+    uses_.save(&out);
+    StateIn in(out.bytes());
+    uint64_t count = 0;
+    EXPECT_TRUE(in.get(&count));
+    return count;
+  };
+  EXPECT_EQ(timelines_on(0), 1u);
+  EXPECT_EQ(timelines_on(1), 0u);
+}
+
+/// Ranks that go round the nodes: the devices of all nodes wait for their last ranks.
+TEST_F(UnitUsesTest, many_nodes_at_once_share_the_room) {
+  constexpr uint32_t kNodes = 4096;
+  const uint32_t tensor = metric("nvml", std::string(kDevice) + "gpm/tensor-active");
+  const uint32_t memory = metric("nvml", std::string(kDevice) + "gpm/dram-active");
+  job_.nodes.resize(kNodes);
+  const Group group = model_.groups[0];
+  model_.groups.assign(2 * kNodes, group);
+  const auto counted_ns = [&](bool goes_round) {
+    for (uint32_t id = 0; id < 2 * kNodes; ++id)
+      model_.groups[id].node = goes_round ? id % kNodes : id / 2;
+    uses_ = UnitUses();
+    uses_.begin(model_);
+    uses_.begin_location(0);
+    for (uint64_t i = 1; i <= 1500; ++i) {
+      sample(tensor, i * 100 * kMs, 0.9);
+      sample(memory, i * 100 * kMs, 0.9);
+    }
+    uses_.end_location();
+    return uses_.find(model_.groups[0], kOrdinal).use_of(kSecond, kSecond + 200 * kMs).counted_ns;
+  };
+  EXPECT_NE(counted_ns(false), 0u);
+  EXPECT_EQ(counted_ns(true), 0u) << "its buckets are longer";
+}
+
 TEST(BoundTest, is_that_of_the_units_where_records_tell_none) {
   UnitUse units;
   EXPECT_EQ(bound_of(Bound::kDevice, units), Bound::kDevice);
