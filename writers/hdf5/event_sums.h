@@ -49,7 +49,10 @@ class EventSums {
   void add_nccl_time(const devices::TimedOperation& operation) { nccl_.add_time(operation); }
   void add_nccl_wait(const nccl::OperationWait& wait) { nccl_.add_wait(wait); }
   /// No more come.
-  void finish() { nccl_.finish(); }
+  void finish() {
+    device_work_.finish();
+    nccl_.finish();
+  }
 
   void save(StateOut* out);
   Status load(StateIn* in);

@@ -158,11 +158,14 @@ struct ShapeColumns {
   Column<uint64_t>& largest;
 };
 
+/// Beside the runtime's "(more names)", which is one name for many as well.
+constexpr const char* kMoreKernels = "(more kernels)";
+
 void write_times(hid_t parent, const char* path, const char* description, const Model& model,
                  const profile::DeviceWorkTable& work, DeviceOperation operation) {
   Table table(parent, path, description);
   OwnerColumns owner(&table);
-  auto& region = table.add<uint32_t>("region", {"1", "row of /regions"});
+  auto& region = table.add<uint32_t>("region", {"1", "row of /regions, 4294967295: of several"});
   auto& name = table.add_text("name", {"", "as its author wrote it"});
   TimeColumns times(&table);
   auto& histogram = table.add<uint64_t, profile::kHistogramBuckets>(
@@ -171,15 +174,18 @@ void write_times(hid_t parent, const char* path, const char* description, const 
   if (operation == DeviceOperation::kKernel) shapes.emplace(&table);
   for (const DeviceRow& row : work.rows(operation)) {
     owner.append(model.groups[row.group], row.device);
-    region.append(row.region);
-    name.append(model.regions[row.region].name);
+    const bool is_more = row.region == profile::DeviceWorkTable::kMoreKernels;
+    region.append(is_more ? UINT32_MAX : row.region);
+    name.append(is_more ? kMoreKernels : model.regions[row.region].name);
     times.append(row);
     histogram.append(row.histogram);
     if (shapes) shapes->append(row.shapes);
   }
   table.finish();
   add_duration_buckets(table.group(), histogram.id());
-  if (shapes) shapes->add_axes(table.group());
+  if (!shapes) return;
+  shapes->add_axes(table.group());
+  set_attribute(table.group(), "joined", static_cast<int64_t>(work.joined_count()));
 }
 
 void write_copies(hid_t parent, const Model& model, std::vector<DeviceRow> rows,
@@ -222,6 +228,12 @@ void write_gpu(hid_t file, const Model& model, const profile::DeviceWorkTable& w
   if (devices != nullptr) write_gpu_use(gpu.get(), model, *devices);
   set_attribute(gpu.get(), "overlapping", static_cast<int64_t>(outcome.device_overlap_count));
   set_attribute(gpu.get(), "without_stream", static_cast<int64_t>(outcome.unplaced_device_count));
+}
+
+std::string joined_text(const profile::DeviceWorkTable& work) {
+  if (work.joined_count() == 0) return {};
+  return "/gpu/kernels has the kernels that took most time of each process: " +
+         std::to_string(work.joined_count()) + " others are \"" + kMoreKernels + "\" of theirs";
 }
 
 }  // namespace aon::writers::hdf5

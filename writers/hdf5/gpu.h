@@ -10,6 +10,8 @@
 /// and those of gpu_use.h.   Thread: one.   Errors: H5Error.
 #pragma once
 
+#include <string>
+
 #include "writers/devices/devices.h"
 #include "writers/hdf5/h5.h"
 #include "writers/profile/device_work.h"
@@ -20,5 +22,8 @@ namespace aon::writers::hdf5 {
 /// `devices` null: not analysed.
 void write_gpu(hid_t file, const Model& model, const profile::DeviceWorkTable& work,
                const DeviceSummary* devices, const Outcome& outcome);
+
+/// That kernels of several names are one, "" where none are.
+std::string joined_text(const profile::DeviceWorkTable& work);
 
 }  // namespace aon::writers::hdf5

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "tests/unit/profile/one_rank.h"
 
 namespace aon::writers::profile {
@@ -95,6 +97,95 @@ TEST(DeviceWork, shapes_of_two_parts_of_a_job_are_added) {
   EXPECT_EQ(a.most_frequent()->count, 5u);
   EXPECT_EQ(a.max_blocks(), 64u);
   EXPECT_EQ(none.most_frequent(), nullptr);
+}
+
+/// One process of `processes`, whose kernel i takes i ns, each once on two devices.
+class ManyKernels {
+ public:
+  explicit ManyKernels(uint32_t names, size_t processes = 1) : names_(names) {
+    process_.device_streams[1];
+    model_ = test::make_model(1);
+    model_.groups[0].process = &process_;
+    model_.regions.resize(names, {"kernel", RegionRole::kFunction, Paradigm::kCuda});
+    for (uint32_t i = 0; i < names; ++i) model_.groups[0].region_map[i] = i;
+    const Group group = model_.groups[0];
+    model_.groups.assign(processes, group);
+    for (uint32_t id = 0; id < processes; ++id) model_.groups[id].id = id;
+  }
+  const Model& model() const { return model_; }
+  void run(DeviceWorkTable* table) const {
+    for (const uint32_t device : {0u, 1u}) {
+      const Location stream = stream_of(0, device);
+      table->begin(model_.groups[0], stream);
+      for (uint32_t i = 0; i < names_; ++i) table->add(work(i, DeviceOperation::kKernel, i));
+      table->add(work(0, DeviceOperation::kCopy, 1, 8));
+    }
+  }
+
+ private:
+  uint32_t names_;
+  spool::Process process_;
+  Model model_;
+};
+
+TEST(DeviceWork, names_beyond_the_room_are_one_and_no_work_is_left_out) {
+  constexpr uint32_t kNames = DeviceWorkTable::kMaxRows / 2 + 100;
+  const ManyKernels kernels(kNames);
+  DeviceWorkTable table(kernels.model());
+  kernels.run(&table);
+  table.finish();
+  EXPECT_EQ(table.joined_count(), 200u);
+  const auto rows = table.rows(DeviceOperation::kKernel);
+  ASSERT_EQ(rows.size(), DeviceWorkTable::kMaxRows + 2) << "and one of each device";
+  EXPECT_EQ(rows[0].region, 100u) << "those of least time have none";
+  const DeviceRow& more = rows[DeviceWorkTable::kMaxRows / 2];
+  EXPECT_EQ(more.region, DeviceWorkTable::kMoreKernels);
+  EXPECT_EQ(more.device, 0u);
+  EXPECT_EQ(more.count, 100u);
+  EXPECT_EQ(more.total_ns, 4950u);
+  EXPECT_EQ(more.min_ns, 0u);
+  EXPECT_EQ(more.max_ns, 99u);
+  EXPECT_EQ(more.histogram[6], 36u);  // 64 to 99 ns
+  uint64_t count = 0;
+  for (const DeviceRow& row : rows) count += row.count;
+  EXPECT_EQ(count, 2u * kNames);
+  EXPECT_EQ(table.rows(DeviceOperation::kCopy).size(), 2u);
+}
+
+TEST(DeviceWork, names_beyond_the_room_are_the_same_from_a_share) {
+  const ManyKernels kernels(DeviceWorkTable::kMaxRows);
+  DeviceWorkTable whole(kernels.model());
+  kernels.run(&whole);
+  whole.finish();
+  DeviceWorkTable share(kernels.model());
+  kernels.run(&share);
+  StateOut out;
+  share.save(&out);
+  DeviceWorkTable combined(kernels.model());
+  StateIn in(out.bytes());
+  ASSERT_TRUE(combined.load(&in));
+  combined.finish();
+  EXPECT_EQ(combined.joined_count(), whole.joined_count());
+  const auto expected = whole.rows(DeviceOperation::kKernel);
+  const auto found = combined.rows(DeviceOperation::kKernel);
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i].region, expected[i].region);
+    EXPECT_EQ(found[i].total_ns, expected[i].total_ns);
+  }
+}
+
+TEST(DeviceWork, processes_share_the_room_for_names) {
+  const size_t some = DeviceWorkTable::kMaxRowsOfAll / 64;
+  const size_t many = 2 * DeviceWorkTable::kMaxRowsOfAll / DeviceWorkTable::kLeastRows;
+  for (const auto& [processes, room] :
+       {std::pair(some, size_t{64}), std::pair(many, DeviceWorkTable::kLeastRows)}) {
+    const ManyKernels kernels(100, processes);
+    DeviceWorkTable table(kernels.model());
+    kernels.run(&table);
+    table.finish();
+    EXPECT_EQ(table.rows(DeviceOperation::kKernel).size(), room + 2) << processes;
+  }
 }
 
 TEST(DeviceWork, copies_are_no_kernels) {
