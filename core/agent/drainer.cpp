@@ -306,8 +306,10 @@ void Drainer::read_refused(Ring& ring) {
       if (stream == kNoCell) continue;
       StreamCell& cell = state_->stream(stream);
       cell.refused.store(refused, std::memory_order_relaxed);
-      if (is_cut)
-        cell.cut_count.store(ring.reader->cut_count(slot, context), std::memory_order_relaxed);
+      if (!is_cut) continue;
+      const uint32_t offered = ring.memory->offered_chunk_count();
+      cell.cut_count.store(ring.reader->cut_count(slot, context, offered),
+                           std::memory_order_relaxed);
     }
   }
 }

@@ -235,11 +235,11 @@ uint64_t RingReader::refused(uint32_t slot, uint32_t context) {
   return known;
 }
 
-uint64_t RingReader::cut_count(uint32_t slot, uint32_t context) const {
+uint64_t RingReader::cut_count(uint32_t slot, uint32_t context, uint32_t chunk_count) const {
   const StreamPosition& position = positions_[slot * kContexts + context];
   if (position.cut == Cut::kNone) return 0;
   uint64_t most = 0;
-  for (uint32_t i = 0; i < geometry_.chunk_count; ++i) {
+  for (uint32_t i = 0; i < std::min(chunk_count, geometry_.chunk_count); ++i) {
     const volatile ChunkHeader& chunk = chunk_at(i);
     if (chunk_at(i).owner.load(std::memory_order_relaxed) != stream_owner(slot, context)) continue;
     const uint64_t ahead = chunk.chunk_sequence - position.chunk_sequence;

@@ -121,9 +121,10 @@ class RingReader {
   /// Counted records the writer refused, pool full. Never decreases.
   uint64_t refused(uint32_t slot, uint32_t context);
   /// Counted records that are known to lie behind the place where the stream was cut: the highest
-  /// number that a chunk of this stream bears. Grows with the writer; 0 for a whole stream.
-  /// Cost: one load per chunk of the ring.
-  uint64_t cut_count(uint32_t slot, uint32_t context) const;
+  /// number that a chunk of this stream bears. Grows with the writer; 0 for a whole stream. Only
+  /// the first `chunk_count` are looked at: one without memory would get some.
+  /// Cost: one load per chunk.
+  uint64_t cut_count(uint32_t slot, uint32_t context, uint32_t chunk_count = UINT32_MAX) const;
   /// Events of threads that got no slot. Never decreases.
   uint64_t refused_no_slot();
   /// Exact call counts of the slot's call sites. False: it counts nothing.

@@ -4,6 +4,7 @@
 
 #include <aon/device.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -315,6 +316,20 @@ TEST_F(DrainerTest, stream_without_a_cell_is_counted_with_the_main_thread) {
   slots[kMainThreadSlot + 1].stream[0].first_chunk.store(0);
   EXPECT_TRUE(drainer_->drain_to_end(0, 1000)) << "it is not staging that is full";
   EXPECT_EQ(stream(0, kMainThreadSlot).refused.load(), recorded);
+}
+
+/// It would be the node's, and a ring may be large.
+TEST_F(DrainerTest, a_stream_that_is_cut_gets_its_ring_no_memory) {
+  start(64u << 20);
+  ASSERT_TRUE(add_process(0));
+  record(0, 1);
+  char* chunks = base(0) + drainer_->geometry(0).chunks_offset;
+  reinterpret_cast<ChunkHeader*>(chunks)->next = kNoChunk - 1;
+  EXPECT_GT(drainer_->drain(1).bytes, 0u);
+  EXPECT_EQ(stream(0, kMainThreadSlot).position.get().cut, ring::Cut::kBadNextChunk);
+  struct stat status {};
+  ASSERT_EQ(fstat(drainer_->ring_fd(0), &status), 0);
+  EXPECT_LE(static_cast<uint64_t>(status.st_blocks) * 512, state_.process(0).memory_bytes);
 }
 
 /// A process that came at kBeginNs.
