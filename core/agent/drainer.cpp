@@ -222,6 +222,7 @@ DrainPass Drainer::drain(uint64_t now_ns) {
   pass.has_rings = !rings_.empty();
   if (pass.has_rings) pass.period_ms = kCalmPeriodMs;
   advance_chunks_ = kAdvanceChunks;
+  note_pass(now_ns);
   rewind_staging();
   for (auto& [cell, ring] : rings_) {
     current_ = &ring;
@@ -263,7 +264,7 @@ bool Drainer::has_left_init(const Ring& ring) const {
 }
 
 void Drainer::note_records(Ring* ring, uint64_t now_ns) const {
-  ring->last_record_ns = now_ns;
+  ring->last_record_ns = awake_ns(now_ns);
   ring->last_record_ticks = clock::now_ticks(
       settings_.clock_is_tsc ? clock::TickSource::kTsc : clock::TickSource::kMonotonicRaw);
   ring->is_quiet = false;

@@ -124,7 +124,7 @@ class Drainer : private ring::Sink {
  private:
   struct OpenSince {
     ring::OpenCall call{};  ///< as first seen
-    uint64_t seen_ns = 0;
+    uint64_t seen_ns = 0;   ///< awake_ns()
     bool is_told = false;
   };
   struct Ring {
@@ -141,7 +141,7 @@ class Drainer : private ring::Sink {
     uint64_t peak_bytes_per_s = 0;
     uint64_t first_drain_ns = 0;
     std::optional<uint32_t> init_region;  ///< of MPI_Init, where it attached there
-    uint64_t last_record_ns = 0;          ///< when the last drain brought something
+    uint64_t last_record_ns = 0;          ///< awake_ns() when the last drain brought something
     uint64_t last_record_ticks = 0;       ///< the same
     bool is_quiet = false;                ///< and that was told
     bool has_recorded = false;  ///< more than definitions, which idle threads of ours make
@@ -172,6 +172,8 @@ class Drainer : private ring::Sink {
   void report_quiet(Ring& ring, uint64_t now_ns);
   bool has_left_init(const Ring& ring) const;
   void note_records(Ring* ring, uint64_t now_ns) const;
+  void note_pass(uint64_t now_ns) noexcept;
+  uint64_t awake_ns(uint64_t now_ns) const noexcept { return now_ns - stopped_ns_; }
   void ask_stack(const Ring& ring, int32_t tid, uint64_t quiet_ticks);
   static bool is_in_call(const Ring& ring, int32_t tid);
   bool write_open_calls(Ring& ring, uint64_t end_ticks);
@@ -189,6 +191,8 @@ class Drainer : private ring::Sink {
   bool is_giving_up_ = false;       ///< take() only counts
   uint64_t encoding_from_ = 0;      ///< head of staging when wants_encoding() was true last
   uint32_t advance_chunks_ = 0;     ///< that this pass may still offer before they are needed
+  uint64_t last_pass_ns_ = 0;
+  uint64_t stopped_ns_ = 0;  ///< how long this process did not run
   std::atomic<uint64_t> node_bytes_{0};
   std::atomic<uint64_t> peak_node_bytes_{0};
 };

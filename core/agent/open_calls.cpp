@@ -12,6 +12,7 @@ namespace aon::agent {
 namespace {
 
 constexpr uint32_t kMaxQuietThreads = 8;  ///< of a process whose stacks are taken
+constexpr uint64_t kLongPassNs = 5'000'000'000;
 
 }  // namespace
 
@@ -51,11 +52,18 @@ void Drainer::withdraw_call(uint32_t cell) {
   if (it != rings_.end()) it->second.memory->show_call(0, 0, 0);
 }
 
+/// Where a job is suspended its agent is, too: in that time no rank hangs.
+void Drainer::note_pass(uint64_t now_ns) noexcept {
+  const uint64_t since_ns = now_ns - last_pass_ns_;
+  if (last_pass_ns_ != 0 && since_ns > kLongPassNs) stopped_ns_ += since_ns;
+  last_pass_ns_ = now_ns;
+}
+
 void Drainer::report_open_calls(uint64_t now_ns) {
   if (settings_.hang_ns == 0) return;
   for (auto& [cell, ring] : rings_) {
-    report_open_calls(ring, now_ns);
-    report_quiet(ring, now_ns);
+    report_open_calls(ring, awake_ns(now_ns));
+    report_quiet(ring, awake_ns(now_ns));
   }
 }
 
@@ -87,7 +95,7 @@ void Drainer::report_quiet(Ring& ring, uint64_t now_ns) {
   }
 }
 
-/// The time is the agent's own since it first saw the call: it needs no more than to be steady.
+/// The time is the agent's own since it first saw the call.
 void Drainer::report_open_calls(Ring& ring, uint64_t now_ns) {
   for (uint32_t slot = kMainThreadSlot; slot < ring.reader->slots_used(); ++slot) {
     const std::optional<ring::OpenCall> call = ring.reader->open_call(slot);

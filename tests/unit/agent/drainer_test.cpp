@@ -368,6 +368,13 @@ TEST_F(QuietProcess, is_one_that_records_nothing) {
   EXPECT_FALSE(is_quiet_at(kBeginNs + 2 * kHangNs)) << "it is told once";
 }
 
+TEST_F(QuietProcess, is_none_whose_job_was_suspended) {
+  const uint64_t resumed_ns = kBeginNs + 3600 * kHangNs;
+  drainer_->drain(resumed_ns);
+  EXPECT_FALSE(is_quiet_at(resumed_ns));
+  EXPECT_TRUE(is_quiet_at(resumed_ns + kHangNs));
+}
+
 TEST_F(QuietProcess, is_one_that_makes_definitions_alone) {
   const uint64_t made = record(0, 1, kDefinitionSlot);
   drainer_->drain(kBeginNs + kHangNs / 2);
