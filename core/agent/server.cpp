@@ -25,9 +25,17 @@ constexpr uint64_t kGraceNs = 50 * kMs;           ///< after the last process
 constexpr uint64_t kExpectedWaitNs = 2000 * kMs;  ///< for ranks that were announced
 constexpr uint64_t kOrphanWaitNs = 30'000 * kMs;  ///< for the first one
 constexpr uint64_t kSilentWaitNs = 1000 * kMs;    ///< for the first word on a connection
+constexpr uint32_t kSparePart = 16;  ///< of all streams, for threads of those who are here
 const Error kFewDescriptors{Code::kBusy, "few file descriptors are left to the agent"};
-const Error kNoPlace{Code::kInvalid, "too many processes of this launch on one node"};
+const Error kNoPlace{Code::kInvalid,
+                     "too many processes, or threads of them, of this launch on one node"};
 const Error kNoMore{Code::kUnavailable, "the agent was told to end"};
+
+/// The last worker gave it to the keeper, and may have been killed before it counted it.
+void count_kept(std::atomic<uint32_t>* count, uint32_t index) {
+  if (count->load(std::memory_order_relaxed) <= index)
+    count->store(index + 1, std::memory_order_release);  // pairs with agent:cells
+}
 
 }  // namespace
 
@@ -52,6 +60,9 @@ void Server::watch(int fd, uint32_t kind, uint32_t number, uint32_t events) {
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
     AON_LOG_ERROR("epoll: %s", strerror(errno));
 }
+
+/// Before it is closed: the keeper may hold it, and it would go on telling its end.
+void Server::unwatch(int fd) { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
 
 void Server::use_bell(const BellWatch& bell) {
   bell_fd_ = bell.page_fd();
@@ -82,6 +93,7 @@ void Server::adopt(std::vector<Kept> kept) {
       continue;
     }
     if (one.message.kind == KeepKind::kRegistered) {
+      count_kept(&state_->header().registered_count, number);
       add_registered(number, std::move(copies[0]));
       continue;
     }
@@ -97,6 +109,7 @@ void Server::adopt(std::vector<Kept> kept) {
       AON_LOG_ERROR("process %u: %s", number, status.error().message.c_str());
       continue;
     }
+    count_kept(&state_->header().process_count, cell);
     Process& process = processes_[cell];
     process.cell = cell;
     process.connection = std::move(copies[0]);
@@ -134,8 +147,7 @@ void Server::poll(uint64_t timeout_ns) {
     if (kind == kListener) accept_all();
     if (kind == kProcess) connection_gone(number);
     if (kind == kPidfd) end_process(number);
-    // What the keeper holds of it goes on telling its end.
-    if (kind == kRegistered && registered_.erase(number) != 0) registered_gone(number);
+    if (kind == kRegistered && registered_.count(number) != 0) registered_gone(number);
     if (kind == kConnection) receive(number);
     if (kind == kSignal) has_signal_ = true;
   }
@@ -147,7 +159,11 @@ bool Server::add_process(const Newcomer& newcomer, UniqueFd connection, UniqueFd
   if (have_all_ended_) return refuse(newcomer, connection.get(), kNoMore);
   StateHeader& header = state_->header();
   const uint32_t index = header.process_count.load(std::memory_order_relaxed);
-  if (index >= state_->sizes().processes) return refuse(newcomer, connection.get(), kNoPlace);
+  // Who has no stream has no place for his losses either.
+  const uint32_t stream_count = header.stream_count.load(std::memory_order_relaxed);
+  const uint32_t most_streams = state_->sizes().streams - state_->sizes().streams / kSparePart;
+  if (index >= state_->sizes().processes || stream_count >= most_streams)
+    return refuse(newcomer, connection.get(), kNoPlace);
   // The last ones are for files: without them nothing of anybody could be written.
   if (is_among_the_last(std::max(connection.get(), pidfd.get())))
     return refuse(newcomer, connection.get(), kFewDescriptors);
@@ -204,6 +220,10 @@ void Server::add_registered(uint32_t index, UniqueFd pidfd) {
 }
 
 void Server::registered_gone(uint32_t index) {
+  if (const auto found = registered_.find(index); found != registered_.end()) {
+    unwatch(found->second.get());
+    registered_.erase(found);
+  }
   state_->header().registered[index].is_gone = 1;
   busy_.forget(index);
   keeper_->drop(KeepKind::kRegistered, index);
@@ -223,7 +243,7 @@ void Server::connection_gone(uint32_t cell_index) {
   }
   if (!proc::is_exiting(process.pidfd.get(), state_->process(cell_index).pid_here()))
     drainer_->withdraw_call(cell_index);
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, process.connection.get(), nullptr);
+  unwatch(process.connection.get());
 }
 
 /// A pid that says Hello again has exec()ed: its earlier image has ended.
@@ -245,8 +265,8 @@ void Server::end_process(uint32_t cell_index) {
   cell.phase.store(static_cast<uint32_t>(ProcessPhase::kEnded),
                    std::memory_order_release);  // pairs with agent:phase
   process.ended_ns = monotonic_ns();
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, process.connection.get(), nullptr);
-  if (process.pidfd) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, process.pidfd.get(), nullptr);
+  unwatch(process.connection.get());
+  if (process.pidfd) unwatch(process.pidfd.get());
   const uint64_t cpu_ns = proc::cpu_time_ns(cell.pid_here());
   if (cpu_ns > cell.cpu_time_ns.load(std::memory_order_relaxed))
     cell.cpu_time_ns.store(cpu_ns, std::memory_order_relaxed);

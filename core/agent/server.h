@@ -144,6 +144,7 @@ class Server {
   };
 
   void watch(int fd, uint32_t kind, uint32_t number, uint32_t events);
+  void unwatch(int fd);
   void accept_all();
   void add_connection(UniqueFd fd);
   void note_if_killed(int connection, const Peer& peer, bool is_killed);

@@ -95,7 +95,7 @@ void Server::leave_what_is_below() {
     process.has_status = !process.pidfd || !proc::has_ended(process.pidfd.get());
     end_process(cell);
   }
-  for (const auto& [number, pidfd] : std::exchange(registered_, {})) registered_gone(number);
+  while (!registered_.empty()) registered_gone(registered_.begin()->first);
 }
 
 }  // namespace aon::agent

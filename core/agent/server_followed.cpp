@@ -1,6 +1,4 @@
 // Registered programs, and those of them that are processes without a word of their own.
-#include <sys/epoll.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -161,7 +159,7 @@ bool Server::take_over(uint32_t cell_index, UniqueFd connection, const Hello& he
   Process& process = processes_.at(cell_index);
   const int descriptors[] = {connection.get(), drainer_->ring_fd(cell_index), process.pidfd.get()};
   if (!keeper_->keep(KeepKind::kProcess, cell.process, cell.pid, descriptors)) return false;
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, process.connection.get(), nullptr);
+  unwatch(process.connection.get());
   process.connection = std::move(connection);
   // Of one that a launcher below aon-run has started (torchrun), aon-run knew another rank.
   if (cell.is_followed.load(std::memory_order_relaxed) == static_cast<uint32_t>(Followed::kBelow)) {

@@ -100,7 +100,10 @@ void Server::receive(uint32_t id) {
     if (got == 0 && !it->second.has_spoken)
       note_if_killed(it->second.fd.get(), it->second.peer, is_no_aon_run(it->second.peer.program));
     // A hang-up, or not our protocol. An aon-run that exec()s its program hangs up here.
-    if (connections_.count(id) != 0 && it->second.is_waiter) keeper_->drop(KeepKind::kWaiter, id);
+    if (connections_.count(id) != 0 && it->second.is_waiter) {
+      unwatch(it->second.fd.get());
+      keeper_->drop(KeepKind::kWaiter, id);
+    }
     connections_.erase(id);
     return;
   }

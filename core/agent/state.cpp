@@ -80,12 +80,12 @@ uint32_t State::find_or_add_stream(uint32_t process, uint16_t slot,
 }
 
 uint32_t State::add_stream(uint32_t process, uint16_t slot, uint16_t context) const noexcept {
-  const uint32_t index =
-      header_->stream_count.fetch_add(1, std::memory_order_acq_rel);  // pairs with agent:cells
-  if (index >= sizes().streams) {
-    header_->stream_count.store(sizes().streams, std::memory_order_relaxed);
-    return kNoCell;
-  }
+  uint32_t index = header_->stream_count.load(std::memory_order_relaxed);
+  do {  // never more than there are, not for a moment: others go by it
+    if (index >= sizes().streams) return kNoCell;
+  } while (!header_->stream_count.compare_exchange_weak(
+      index, index + 1, std::memory_order_acq_rel,  // pairs with agent:cells
+      std::memory_order_relaxed));
   StreamCell& cell = streams_[index];
   cell.process = process;
   cell.slot = slot;

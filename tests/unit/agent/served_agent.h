@@ -76,6 +76,12 @@ class Agent {
     return fd;
   }
   void poll() { server_->poll(0); }
+  /// How long it waits for nothing.
+  uint64_t idle_ns(uint64_t timeout_ns) {
+    const uint64_t begin_ns = monotonic_ns();
+    server_->poll(timeout_ns);
+    return monotonic_ns() - begin_ns;
+  }
   /// As behind a worker that was killed, where the keeper held nothing; processes are none of this.
   void replace_worker() {
     server_.emplace(listener_.get(), &state_, &*drainer_, &*keeper_, &nobody_, following_);
@@ -87,6 +93,30 @@ class Agent {
     server_->watch_signals(signal_.get());
   }
   bool end_all() { return server_->end_all(); }
+  /// So many streams are left.
+  void leave_streams(uint32_t count) {
+    state_.header().stream_count.store(state_.sizes().streams - count);
+  }
+  /// A worker takes over what the keeper holds: a ring of process 0, which the last one had not
+  /// counted yet, and the pidfd of a registered program, the same.
+  void adopt_uncounted(pid_t pid) {
+    ProcessCell& cell = state_.process(0);
+    cell.pid = pid;
+    cell.ring_chunks = kFirstChunks;
+    cell.phase.store(static_cast<uint32_t>(ProcessPhase::kAttached));
+    auto ring =
+        ring::RingMemory::create(0, kRingSlots, (8u << 20) / kChunkBytes, kFirstChunks, false);
+    state_.header().registered[0].pid = pid;
+    std::vector<Kept> kept(2);
+    kept[0].message = {KeepAction::kKeep, KeepKind::kProcess, 0, pid};
+    kept[0].descriptors.push_back(connect());
+    kept[0].descriptors.emplace_back(::dup(ring->fd()));
+    kept[0].descriptors.emplace_back(proc::open_pidfd(pid));
+    kept[1].message = {KeepAction::kKeep, KeepKind::kRegistered, 0, pid};
+    kept[1].descriptors.emplace_back(proc::open_pidfd(pid));
+    server_->adopt(std::move(kept));
+  }
+  uint32_t registered_count() { return state_.header().registered_count.load(); }
   const std::string& refusal() const { return nobody_.refusal; }
   const auto& notes() const { return nobody_.notes; }
   void leave_alone(const std::string& program) { server_->leave_alone({program}); }

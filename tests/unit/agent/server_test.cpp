@@ -95,6 +95,59 @@ TEST(Server, leaves_the_last_descriptors_to_files) {
   EXPECT_EQ(code, 0);
 }
 
+/// It writes a file of its own: here its records would be lost, and not counted.
+TEST(Server, sends_away_who_comes_when_few_streams_are_left) {
+  const int code = on_old_kernel([](Agent& agent) {
+    agent.leave_streams(kMaxStreams / 16 + 1);
+    const UniqueFd first = say_hello(agent, ::getpid());
+    agent.poll();
+    if (agent.process_count() != 1) return 1;
+    agent.leave_streams(kMaxStreams / 16);
+    const UniqueFd late = say_hello(agent, ::getpid());
+    agent.poll();
+    MessageHeader answer{};
+    const bool is_answered = ::recv(late.get(), &answer, sizeof(answer), MSG_DONTWAIT) > 0;
+    if (!is_answered || answer.type != MessageType::kRefused) return 2;
+    return agent.process_count() == 1 && !agent.refusal().empty() ? 0 : 3;
+  });
+  EXPECT_EQ(code, 0);
+}
+
+/// A keeper that hangs in a file system has not heard yet that it is to let go of them.
+TEST(Server, rests_when_others_hold_what_has_ended) {
+  const int code = on_old_kernel([](Agent& agent) {
+    const pid_t child = start_sleeper();
+    const UniqueFd parent = agent.connect();
+    wait_for(parent.get(), child);
+    agent.poll();
+    const pid_t holder = start_sleeper();  // has all descriptors
+    reap(child);
+    ::shutdown(parent.get(), SHUT_RDWR);
+    agent.serve_until([&] { return agent.is_done(0); });
+    agent.poll();
+    constexpr uint64_t kRestNs = 200'000'000;
+    const uint64_t idle_ns = agent.idle_ns(kRestNs);
+    reap(holder);
+    return idle_ns >= kRestNs / 2 ? 0 : 1;
+  });
+  EXPECT_EQ(code, 0);
+}
+
+/// The next one would get the same number.
+TEST(Server, counts_whom_a_killed_worker_gave_to_the_keeper_alone) {
+  const int code = on_old_kernel([](Agent& agent) {
+    const pid_t child = start_sleeper();
+    agent.adopt_uncounted(child);
+    const UniqueFd next = say_hello(agent, ::getpid());
+    agent.poll();
+    const bool is_counted = agent.registered_count() == 1 && agent.process_count() == 2;
+    const bool is_another = agent.process(0).pid == child && agent.process(1).pid == ::getpid();
+    reap(child);
+    return is_counted && is_another ? 0 : 1;
+  });
+  EXPECT_EQ(code, 0);
+}
+
 TEST(Server, sends_away_who_comes_when_all_have_ended) {
   const int code = on_old_kernel([](Agent& agent) {
     const UniqueFd first = say_hello(agent, ::getpid());
