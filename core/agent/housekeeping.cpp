@@ -320,9 +320,14 @@ void Housekeeping::read_ranks_cpu(uint64_t now_ns, bool are_all_due) {
 double Housekeeping::read_costs() {
   double cost_ns = 0;
   for (auto it = loads_.begin(); it != loads_.end();) {
+    const uint32_t phase =
+        process_cell(it->first).phase.load(std::memory_order_acquire);  // pairs with agent:phase
+    // Then its last record is encoded.
+    const bool is_done =
+        it->second.has_ended && phase == static_cast<uint32_t>(ProcessPhase::kFinished);
     cost_ns += take_costs(&it->second);
-    // The encoder lets go of it when the last record is encoded.
-    const bool is_done = it->second.has_ended && it->second.activity.use_count() == 1;
+    // The encoder let go of it, of a short one maybe before its start was handled here.
+    if (is_done) activity_->forget(it->first);
     it = is_done ? loads_.erase(it) : std::next(it);
   }
   return cost_ns;
