@@ -330,17 +330,30 @@ void Encoder::forget(const std::vector<uint32_t>& ended) {
   for (uint32_t index : ended) {
     ProcessCell& cell = state_->process(index);
     const uint32_t process = cell.process;
-    std::erase_if(streams_, [&](const auto& entry) {
-      return entry.second.process() == process && !entry.second.has_failed();
-    });
     assemblies_.erase(process);
-    agent_cells_.erase(agent_cells_.lower_bound({process, 0}),
-                       agent_cells_.lower_bound({process + 1, 0}));
     segments_.close_process(process);
     activity_->forget(process);
     cell.phase.store(static_cast<uint32_t>(ProcessPhase::kFinished),
                      std::memory_order_release);  // pairs with agent:phase
   }
+  if (!ended.empty()) forget_finished();
+}
+
+/// Of those that ended earlier, too: last samples of one may have come behind its end.
+void Encoder::forget_finished() {
+  const auto is_finished = [&](uint32_t process) {
+    const uint32_t index = process - state_->header().first_process;
+    return index < state_->sizes().processes &&
+           state_->process(index).phase.load(std::memory_order_relaxed) ==
+               static_cast<uint32_t>(ProcessPhase::kFinished);
+  };
+  std::erase_if(streams_, [&](const auto& entry) {
+    const StreamLog& log = entry.second;
+    const bool is_over = is_finished(log.process()) && !log.is_pending() && !log.has_failed();
+    if (is_over) segments_.close_process(log.process());
+    return is_over;
+  });
+  std::erase_if(agent_cells_, [&](const auto& entry) { return is_finished(entry.first.first); });
 }
 
 void Encoder::commit() {
@@ -365,6 +378,8 @@ void Encoder::commit() {
 
 void Encoder::evict() {
   segments_.measure_room();
+  // What was told meanwhile, as that the disk is full, stays: it is told once.
+  if (log_.flush() != 0) return;
   while (auto victim = segments_.next_victim()) {
     for (const auto& [key, ranges] : victim->losses) {
       for (const SequenceRange& range : ranges)

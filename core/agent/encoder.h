@@ -115,6 +115,7 @@ class Encoder {
   void write_process_start(const ProcessCell& cell);
   void finish_process(uint32_t index);
   void forget(const std::vector<uint32_t>& ended);
+  void forget_finished();
   void write_streams();
   void write_refused_definitions();
   void count_refused_definitions(uint32_t cell);

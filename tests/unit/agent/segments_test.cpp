@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "core/agent/series.h"
 #include "tests/unit/agent/encoder_bench.h"
 
 namespace aon::agent {
@@ -42,6 +43,31 @@ TEST_F(SegmentsTest, files_that_nobody_writes_make_room) {
   for (int i = 0; i < 40; ++i) opened = flush(4, 4);
   EXPECT_EQ(opened, 0);
   EXPECT_EQ(flush(0, 1), 1);
+}
+
+/// Samples of a process come when its provider has read them, which may be behind its end.
+TEST_F(SegmentsTest, the_file_of_a_process_that_has_ended_does_not_stay_open) {
+  start(2);
+  flush(0, 2);
+  const auto open_count = [&] {
+    size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code ignored;
+      const std::string file = std::filesystem::read_symlink(entry.path(), ignored).string();
+      count += file.ends_with("/p0.0.aon") ? 1 : 0;
+    }
+    return count;
+  };
+  end_process(0);
+  encoder_->flush();
+  EXPECT_EQ(open_count(), 0u);
+  Series series(&state_);
+  series.put(0, 7, ++ticks_, 1, 0, 0);
+  encoder_->flush();
+  EXPECT_EQ(open_count(), 1u);
+  end_process(1);
+  encoder_->flush();
+  EXPECT_EQ(open_count(), 0u);
 }
 
 /// Segments are as small as many owners need: none loses all it has to keep the cap.
@@ -179,6 +205,41 @@ TEST_F(NearlyFullDisk, what_could_not_be_written_is_told_apart_from_what_went_la
     EXPECT_EQ(count.decoded + lost(LossReason::kWriteFailed) + lost(LossReason::kEvictedByCap),
               spans_);
   }
+}
+
+/// Neither that nor anything else can be said of what would have to go.
+TEST_F(SegmentsTest, that_the_disk_is_full_is_told_though_an_eviction_cannot_be) {
+  settings_.limits = {20000, 8000, 1u << 30};
+  settings_.limits.kept_bytes = 1u << 20;
+  start(2);
+  const auto write = [&](uint32_t process) {
+    std::vector<uint8_t> bytes;
+    for (int n = 0; n < 100; ++n) append(&bytes, RecordKind::kSpan, 5, random_());
+    ASSERT_TRUE(push(process, 1, bytes, 100));
+  };
+  write(1);
+  encoder_->flush();
+  // Below the cap, with segments of which one can go.
+  while (encoder_->disk_bytes() < 18500) {
+    write(0);
+    encoder_->flush();
+  }
+  // Of each flush: the segment of process 0, that of process 1, the definitions, and more of these.
+  int number = 0;
+  sink_->before_write = [&] { sink_->error = ++number == 2 || number > 3 ? ENOSPC : 0; };
+  for (int i = 0; i < 8; ++i) write(0);
+  write(1);
+  encoder_->flush();
+  EXPECT_GT(number, 3);
+  sink_->before_write = {};
+  sink_->error = 0;
+  number = 0;
+  sink_->before_write = [&] { sink_->error = ++number == 1 ? ENOSPC : 0; };
+  write(1);
+  encoder_->flush();
+  const spool::Job job = read_job();
+  ASSERT_EQ(job.nodes.at(0).providers.count("disk"), 1u);
+  EXPECT_EQ(job.nodes[0].providers.at("disk").state, ProviderState::kDegraded);
 }
 
 }  // namespace
