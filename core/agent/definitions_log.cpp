@@ -150,9 +150,10 @@ class Survivors {
   LossMerging losses_;
 };
 
-/// Calls `visit(process, index, view)` for each definition of the file.
+/// Calls `visit(process, index, view)` for each definition of the file. Returns how many of its
+/// blocks are damaged.
 template <class Visit>
-Status for_each_definition(const std::string& path, Visit visit) {
+Result<uint64_t> for_each_definition(const std::string& path, Visit visit) {
   auto file = spool::BlockFileReader::open(path);
   if (!file) return file.error();
   uint64_t index = 0;
@@ -160,8 +161,9 @@ Status for_each_definition(const std::string& path, Visit visit) {
     spool::BlockPosition position{};
     auto more = file->next(&position);
     if (!more) return more.error();
-    if (!*more) return {};
+    if (!*more) return file->scan().damaged_blocks;
     auto payload = file->payload();
+    if (!payload && payload.error().code != Code::kDamaged) return payload.error();
     if (!payload) continue;
     spool::DefinitionCursor cursor(*payload);
     while (auto view = cursor.next()) visit(position.header.process, index++, *view);
@@ -294,12 +296,12 @@ Status DefinitionsLog::compact(const std::string& folder) {
 Status DefinitionsLog::rewrite(const std::string& folder) {
   const std::string path = folder + "/" + spool::kDefinitionsFile;
   Survivors survivors;
-  Status status = for_each_definition(
+  const Result<uint64_t> damaged = for_each_definition(
       path, [&](uint32_t, uint64_t index, const auto& view) { survivors.look(index, view); });
-  if (!status) return status;
+  if (!damaged) return damaged.error();
   survivors.begin_again(limit_bytes_ / 4);
   std::vector<uint8_t> bytes;
-  uint64_t blocks = 0;
+  uint64_t blocks = *damaged;  // a gap in the numbers goes on telling of them
   spool::DefinitionBlockWriter writer;
   uint32_t current = spool::kNodeProcess;
   const auto end_block = [&] {
@@ -309,12 +311,13 @@ Status DefinitionsLog::rewrite(const std::string& folder) {
     if (process != current || writer.payload_bytes() > kMaxPayloadBytes) end_block();
     current = process;
   };
-  status = for_each_definition(path, [&](uint32_t process, uint64_t index, const auto& view) {
-    if (!survivors.keeps(index, view)) return;
-    begin_of(process);
-    writer.add(static_cast<uint32_t>(view.type), view.payload);
-  });
-  if (!status) return status;
+  const Result<uint64_t> again =
+      for_each_definition(path, [&](uint32_t process, uint64_t index, const auto& view) {
+        if (!survivors.keeps(index, view)) return;
+        begin_of(process);
+        writer.add(static_cast<uint32_t>(view.type), view.payload);
+      });
+  if (!again) return again.error();
   survivors.losses().merge([&](const LossDefinition& loss) {
     begin_of(loss.process);
     writer.add(DefinitionType::kEviction, loss);

@@ -59,6 +59,33 @@ TEST_F(DefinitionsLogTest, that_is_rewritten_is_on_the_disk_before_it_has_the_na
   EXPECT_EQ(read_job().nodes.at(0).processes.at(0).streams.at({1, 0}).committed, 11u);
 }
 
+/// What the block said is not known to whoever reads the file later.
+TEST_F(DefinitionsLogTest, says_of_a_damaged_block_also_when_it_was_rewritten) {
+  DefinitionsLog log(&state_, sink_.get(), 64u << 20);
+  ASSERT_TRUE(log.restore(node_folder()));
+  uint64_t end_of_second = 0;
+  for (uint64_t i = 1; i <= 3; ++i) {
+    StreamDefinition stream = stream_of(i);
+    stream.slot = static_cast<uint16_t>(i);
+    log.of(0).add(DefinitionType::kStream, stream);
+    ASSERT_EQ(log.flush(), 0);
+    if (i == 2) end_of_second = log.file_bytes();
+  }
+  const auto file = open_file(node_folder() + "/definitions.aon", O_RDWR);
+  uint8_t byte = 0;
+  const auto place = static_cast<off_t>(end_of_second - 1);  // of its checksum
+  ASSERT_EQ(::pread(file->get(), &byte, 1, place), 1);
+  byte ^= 1;
+  ASSERT_EQ(::pwrite(file->get(), &byte, 1, place), 1);
+  for (int i = 0; i < 3; ++i) {
+    const spool::Job job = read_job();
+    EXPECT_TRUE(job.has_damaged_definitions) << i;
+    EXPECT_EQ(job.damaged_blocks, 1u) << i;
+    EXPECT_EQ(job.nodes.at(0).processes.at(0).streams.size(), 2u) << i;
+    ASSERT_TRUE(log.compact(node_folder()));
+  }
+}
+
 TEST_F(DefinitionsLogTest, rewrites_itself_anew_only_when_it_has_grown) {
   constexpr uint64_t kLimitBytes = 64u << 10;
   DefinitionsLog log(&state_, sink_.get(), kLimitBytes);
