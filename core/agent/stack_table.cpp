@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/ring/stack_ring.h"
 
@@ -9,6 +10,9 @@ namespace aon::agent {
 namespace {
 
 static_assert(AON_STACK_FRAMES == ring::kStackFrames);
+
+/// No honest writer counts further; a larger number is of a broken one and would ruin every sum.
+constexpr uint64_t kMostLost = uint64_t{1} << 48;
 
 /// The ring of a slot; false when it has none, or what it says cannot be.
 bool find_ring(char* base, const RingGeometry& geometry, uint32_t slot, ring::StackRing* ring) {
@@ -71,8 +75,7 @@ bool StackTable::take_slot(Entry* entry, uint32_t slot, aon_noted_stack* stack) 
   const uint64_t lost = ring.lost().load(std::memory_order_relaxed);
   uint64_t& told = entry->lost_counts[slot];
   *stack = {};
-  stack->lost_count = lost - std::min(lost, told);
-  told = std::max(lost, told);
+  if (lost > told && lost < kMostLost) stack->lost_count = lost - std::exchange(told, lost);
   ring::NotedStack noted;
   if (!take_stack(ring, &noted)) return stack->lost_count != 0;
   stack->raw_ns = noted.raw_ns;

@@ -90,6 +90,11 @@ TEST_F(Stacks, that_found_no_room_are_told_once) {
   EXPECT_FALSE(table_.take(kProcess, &stack_));
   ring.lost().store(1);  // it lies
   EXPECT_FALSE(table_.take(kProcess, &stack_));
+  ring.lost().store(uint64_t{1} << 63);
+  EXPECT_FALSE(table_.take(kProcess, &stack_));
+  ring.lost().store(5);
+  ASSERT_TRUE(table_.take(kProcess, &stack_));
+  EXPECT_EQ(stack_.lost_count, 2u);
 }
 
 TEST_F(Stacks, that_an_earlier_worker_lost_are_not_told_again) {
