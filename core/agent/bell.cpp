@@ -24,7 +24,9 @@ constexpr std::chrono::milliseconds kRest(1);  ///< between wakes, whoever asks 
 Result<UniqueFd> BellWatch::create() {
   constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
   UniqueFd fd(::memfd_create("aon-bell", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd || ::ftruncate(fd.get(), kBellBytes) != 0 || ::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0)
+  // Its memory is there before a program touches it, as that of a ring.
+  if (!fd || ::ftruncate(fd.get(), kBellBytes) != 0 ||
+      ::fallocate(fd.get(), 0, 0, kBellBytes) != 0 || ::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0)
     return errno_error("cannot create", "the bell of the node", errno);
   return fd;
 }

@@ -5,6 +5,7 @@
 #include <linux/futex.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -44,6 +45,13 @@ TEST_F(BellWatchTest, each_time_is_seen_by_epoll_though_nobody_reads) {
     EXPECT_EQ(epoll_wait(epoll.get(), &event, 1, 60'000), 1);
   }
   watch.stop();
+}
+
+/// Else the program would be charged for it, and die where there is no memory left.
+TEST_F(BellWatchTest, has_its_memory_before_anybody_touches_it) {
+  struct stat status {};
+  ASSERT_EQ(fstat(page_fd_.get(), &status), 0);
+  EXPECT_GE(uint64_t(status.st_blocks) * 512, kBellBytes);
 }
 
 TEST_F(BellWatchTest, is_armed_and_disarmed_for_all_who_have_the_page) {
