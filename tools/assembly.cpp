@@ -39,7 +39,7 @@ bool is_nobody_left(const std::string& dir, const std::vector<NodePresence>& bef
     });
     if (now.presence != Presence::kDone || !was_there) return false;
   }
-  return true;
+  return !cluster::is_lease_awaited(dir);
 }
 
 /// Whose agents wait for the archive and see the same directory, but for ours.

@@ -65,6 +65,7 @@ class Keeper {
   bool is_worker_silent() const;
   bool cannot_end(pid_t worker);
   void keep_lease();
+  void await_lease();
   void follow_folder();
   void account_dead_worker(pid_t worker);
   void account_own();
@@ -89,6 +90,7 @@ class Keeper {
   std::optional<Lease> taken_lease_;  ///< before there was a keeper
   Lease lease_;
   bool has_lease_ = false;
+  std::optional<Lease> waiting_lease_;  ///< an earlier agent has the other one
   std::chrono::steady_clock::time_point last_beat_;
   uint64_t done_ns_ = 0;  ///< when the worker was seen to have written everything; 0: not yet
   std::vector<Kept> kept_;
@@ -173,14 +175,22 @@ void Keeper::keep_lease() {
                             : Lease::take(cluster::agent_lease(config_.job_folder, config_.node));
   taken_lease_.reset();
   if (!lease) {
-    if (lease.error().code == Code::kBusy) return;  // an earlier agent still finishes
+    if (lease.error().code == Code::kBusy) return await_lease();
     AON_LOG_WARNING("lease: %s", lease.error().message.c_str());
   } else {
     lease_ = std::move(*lease);
     cluster::clear_done(config_.job_folder, config_.node);  // an earlier agent's
   }
   has_lease_ = true;
+  waiting_lease_.reset();
   state_.header().has_lease.store(1, std::memory_order_release);  // pairs with agent:lease
+}
+
+/// An earlier agent of this node still finishes: it is to leave the spool, which is ours, too.
+void Keeper::await_lease() {
+  if (waiting_lease_) return;
+  Result<Lease> lease = Lease::take(cluster::waiting_lease(config_.job_folder, config_.node));
+  if (lease) waiting_lease_ = std::move(*lease);
 }
 
 Result<pid_t> Keeper::start_worker() {
@@ -206,6 +216,7 @@ Result<pid_t> Keeper::start_worker() {
   link_.reset();
   lock_.reset();
   lease_.forget();
+  if (waiting_lease_) waiting_lease_->forget();
   // A SIGTERM that we pass on may come before the worker looks for one.
   sigset_t later;
   sigemptyset(&later);

@@ -18,6 +18,7 @@ namespace {
 
 constexpr char kLease[] = ".lease";
 constexpr char kDone[] = ".done";
+constexpr char kNext[] = ".next";
 
 std::string mark(const std::string& job_folder, const std::string& node, const char* kind) {
   return agents_folder(job_folder) + "/" + node + kind;
@@ -42,6 +43,22 @@ bool is_same_agent(const std::string& one, const std::string& other) {
 
 std::string agent_lease(const std::string& job_folder, const std::string& node) {
   return mark(job_folder, node, kLease);
+}
+
+std::string waiting_lease(const std::string& job_folder, const std::string& node) {
+  return mark(job_folder, node, kNext);
+}
+
+bool is_lease_awaited(const std::string& job_folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::directory_iterator at(agents_folder(job_folder), error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+    if (at->path().extension() != kNext) continue;
+    const std::optional<LeaseOwner> owner = read_lease(at->path().string());
+    if (owner && owner->is_alive) return true;
+  }
+  return false;
 }
 
 std::vector<NodePresence> read_presence(const std::string& job_folder) {

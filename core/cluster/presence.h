@@ -4,7 +4,7 @@
 ///     NODE.lease     the agent lives (core/base/lease.h)      no mark --agent starts--> live
 ///     NODE.done      its spool is complete                    live --its ranks ended--> done
 ///     NODE.address   where it can be reached (address.h)      live --killed, node lost--> lost
-///                                                             done --archive has it--> no mark
+///     NODE.next      another agent of it waits for the lease  done --archive has it--> no mark
 ///
 /// A node counts as lost when its lease is dead, kLeaseDeadSeconds after the last sign of life at
 /// the latest. Thread: any.   Cost: a few file operations per node, and one file made in all
@@ -38,6 +38,10 @@ bool takes_shares(const NodePresence& node);
 bool is_same_agent(const std::string& one, const std::string& other);
 
 std::string agent_lease(const std::string& job_folder, const std::string& node);
+/// Held by an agent that waits for that one: what it has taken goes to the same spool.
+std::string waiting_lease(const std::string& job_folder, const std::string& node);
+/// Whether any agent waits so.
+bool is_lease_awaited(const std::string& job_folder);
 /// All nodes with a mark, sorted.
 std::vector<NodePresence> read_presence(const std::string& job_folder);
 

@@ -60,6 +60,19 @@ TEST_F(PresenceMarks, tell_how_far_each_node_is) {
   EXPECT_EQ(summary(), "n1 done, n2 live, n3.example.org live, n4 lost, ");
 }
 
+/// Of a launch whose programs come one after the other: the spool may not go with the first.
+TEST_F(PresenceMarks, tell_of_an_agent_that_waits_for_an_earlier_one) {
+  EXPECT_FALSE(is_lease_awaited(folder_));
+  auto waiting = Lease::take(waiting_lease(folder_, "n2"));
+  ASSERT_TRUE(waiting);
+  EXPECT_TRUE(is_lease_awaited(folder_));
+  EXPECT_EQ(summary(), "") << "it is no node beside the earlier one";
+  waiting->release();
+  EXPECT_FALSE(is_lease_awaited(folder_));
+  std::ofstream(waiting_lease(folder_, "n3")) << local_host_name() << " 999999999 1 token\n";
+  EXPECT_FALSE(is_lease_awaited(folder_)) << "it was killed";
+}
+
 TEST_F(PresenceMarks, go_with_the_archive) {
   ASSERT_TRUE(mark_done(folder_, "n1", "a 1 2"));
   ASSERT_TRUE(mark_done(folder_, "n2", "b 1 2"));
