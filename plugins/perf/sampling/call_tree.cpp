@@ -14,14 +14,19 @@ uint32_t CallTree::intern(std::span<const uint64_t> frames, Mappings* mappings) 
     const uint64_t address = frames[i - 1] - (i > 1 ? 1 : 0);
     const auto [entry, is_new] = ids_.try_emplace({path, address}, 0);
     if (is_new) {
-      if (count_ >= kMaxNodesPerProcess) {
+      const Mappings::Place place = mappings->find(address);
+      const auto [node, is_unknown] = nodes_.try_emplace({path, place.mapping, place.offset}, 0);
+      if (is_unknown && count_ >= kMaxNodesPerProcess) {
         ids_.erase(entry);
+        nodes_.erase(node);
         is_full_ = true;
         return path;
       }
-      const Mappings::Place place = mappings->find(address);
-      entry->second = first_id_ + count_++;
-      fresh_.push_back({path, place.mapping, place.offset});
+      if (is_unknown) {
+        node->second = first_id_ + count_++;
+        fresh_.push_back({path, place.mapping, place.offset});
+      }
+      entry->second = node->second;
     }
     path = entry->second;
   }

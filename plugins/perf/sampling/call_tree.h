@@ -3,7 +3,7 @@
 ///
 ///     addresses, outermost first --> nodes (parent, address) --> new ones, once --> definitions
 ///
-/// Thread: the provider's.   Cost: one look-up in a hash table per frame, 40 bytes per node.
+/// Thread: the provider's.   Cost: one look-up in a hash table per frame, 100 bytes per node.
 #pragma once
 
 #include <aon/definition.h>
@@ -56,10 +56,24 @@ class CallTree {
     }
   };
 
+  /// A node as it was written.
+  struct Node {
+    uint32_t parent;
+    uint32_t mapping;
+    uint64_t offset;
+    bool operator==(const Node&) const = default;
+  };
+  struct NodeHash {
+    size_t operator()(const Node& node) const noexcept {
+      return KeyHash()({node.parent, node.offset ^ uint64_t{node.mapping} << 32});
+    }
+  };
+
   uint32_t first_id_;
   uint32_t count_ = 0;
   bool is_full_ = false;
   std::unordered_map<Key, uint32_t, KeyHash> ids_;
+  std::unordered_map<Node, uint32_t, NodeHash> nodes_;  ///< outlive what addresses mean
   std::vector<CallPathNode> fresh_;
 };
 

@@ -291,6 +291,22 @@ TEST(SamplingCallTree, a_full_tree_cuts_paths_at_what_is_known) {
   EXPECT_EQ(tree.intern(std::vector<uint64_t>{~0ull - 9}, &mappings), kNoCallPath);
 }
 
+/// As a compiler at run time does, which asks for memory again and again.
+TEST(SamplingCallTree, a_path_is_known_again_after_a_change_of_mappings) {
+  Mappings mappings = mappings_of({{0, 0x10000, 0, 1, "/a"}, {0x20000, 0x30000, 0, 0, ""}});
+  CallTree tree(0);
+  const std::vector<uint64_t> path = {0x20010, 0x21, 0x31};
+  const uint32_t id = tree.intern(path, &mappings);
+  EXPECT_EQ(tree.take_fresh().nodes.size(), 3u);
+  for (uint64_t end = 0x31000; end < 0x40000; end += 0x1000) {
+    ASSERT_TRUE(mappings.add({0x20000, end, 0, 0, ""}));
+    tree.forget_addresses();
+    EXPECT_EQ(tree.intern(path, &mappings), id);
+  }
+  EXPECT_TRUE(tree.take_fresh().nodes.empty());
+  EXPECT_EQ(tree.node_count(), 3u);
+}
+
 TEST(SamplingTimeMap, lies_on_the_line_between_two_pairs) {
   TimeMap times;
   times.add(1000, 50);
