@@ -89,12 +89,16 @@ void note_connection(int fd) {
   if (read_status(fd, &status) == 0) g_last_connection = {fd, status.st_dev, status.st_ino};
 }
 
-/// Unless it is closed already, and the number another file's.
+/// False: the program has closed it, and the number may be another file's.
+bool is_still_there(const Connection& connection) {
+  struct stat status = {};
+  return connection.fd > 0 && read_status(connection.fd, &status) == 0 &&
+         status.st_dev == connection.device && status.st_ino == connection.inode;
+}
+
 void close_inherited() {
   const Connection last = std::exchange(g_last_connection, {});
-  struct stat status = {};
-  if (last.fd <= 0 || read_status(last.fd, &status) != 0) return;
-  if (status.st_dev == last.device && status.st_ino == last.inode) close(last.fd);
+  if (is_still_there(last)) close(last.fd);
 }
 
 agent::BegunCall begun_now(const Site& call) {
@@ -238,6 +242,7 @@ bool open_agent_ring(Process& p, const char* socket_path, int timeout_ms, const 
   int fd = p.asked_socket;
   bool is_asked = fd != 0;
   p.asked_socket = 0;
+  if (is_asked && !is_still_there(g_last_connection)) return false;
   if (!is_asked) {
     close_inherited();
     fd = connect_socket(socket_path, deadline);

@@ -419,6 +419,7 @@ const std::map<std::string, void (*)()> kCases = {
     {"with_1000_descriptors", [] { run_with_descriptors(1000, 1000); }},
     {"with_high_descriptors_taken", [] { run_with_descriptors(1100, 1000); }},
     {"with_one_descriptor", [] { run_without_descriptors(1); }},
+    {"with_the_agents_descriptor_taken", run_with_the_agents_descriptor_taken},
     {"without_descriptors", [] { run_without_descriptors(0); }},
     {"without_memory", run_without_memory},
     {"old_kernel", run_on_an_old_kernel},

@@ -43,6 +43,7 @@ void run_beyond_a_chunk();
 void run_without_keys();
 void run_with_descriptors(rlim_t count, rlim_t first_taken);
 void run_without_descriptors(rlim_t left);
+void run_with_the_agents_descriptor_taken();
 void run_without_memory();
 void run_on_an_old_kernel();
 void run_with_umask(void (*run)());

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
@@ -127,6 +128,28 @@ void run_without_descriptors(rlim_t left) {
   close(next);
   setrlimit(RLIMIT_NOFILE, &limit);
   event();
+}
+
+/// The program closes the descriptor of the agent that was asked, and has one of its own under the
+/// number: bytes that are `left` in it.
+void run_with_the_agents_descriptor_taken() {
+  static constexpr aon::Site kSlow = {74, "slow_call", 0, 0, aon::kModeFull};
+  int own[2];
+  if (aon::aon_attach_begin(&kSlow)) _exit(122);
+  if (socketpair(AF_UNIX, SOCK_DGRAM, 0, own) != 0 || write(own[1], "data", 4) != 4) _exit(123);
+  int number = -1;
+  int replaced_count = 0;
+  for (int fd = STDERR_FILENO + 1; fd <= 1024; ++fd) {
+    struct stat status = {};
+    if (fd == own[0] || fd == own[1] || fstat(fd, &status) != 0 || !S_ISSOCK(status.st_mode))
+      continue;
+    number = dup2(own[0], fd);
+    ++replaced_count;
+  }
+  event();
+  char bytes[8];
+  const ssize_t left = recv(number, bytes, sizeof bytes, MSG_PEEK | MSG_DONTWAIT);
+  printf("replaced %d\nleft %d\n", replaced_count, static_cast<int>(left));
 }
 
 /// Whether the lowest number that was free before the first event is free after it.

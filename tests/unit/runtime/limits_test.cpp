@@ -47,6 +47,18 @@ INSTANTIATE_TEST_SUITE_P(Limits, WithFewDescriptors,
                          testing::Values("with_1000_descriptors", "with_high_descriptors_taken"),
                          [](const auto& one) { return std::string(one.param); });
 
+/// Which the program closed in the call that asked the agent, as one does that closes all.
+TEST(Limits, a_descriptor_that_was_the_agents_is_the_programs) {
+  FakeAgentOptions options;
+  options.welcomes = false;
+  FakeAgent agent(options);
+  Child child({kLifeChild, "with_the_agents_descriptor_taken"},
+              environment(agent, {{"AON_ATTACH_MS", "1000"}}));
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_EQ(child.number_behind("replaced"), 1);
+  EXPECT_EQ(child.number_behind("left"), 4);
+}
+
 class WithoutRing : public testing::TestWithParam<const char*> {};
 TEST_P(WithoutRing, a_process_is_counted_as_not_recorded) {
   const TemporaryOutput output;
