@@ -185,6 +185,13 @@ bool is_same_launch(int folder, const Launch& launch) {
          std::abs(time(nullptr) - status.st_mtime) <= kStartSeconds;
 }
 
+/// An archive whose spool was dropped: what the launch records from here on would take its place.
+bool has_archive_alone(int folder) {
+  struct stat status {};
+  return fstatat(folder, "aon.json", &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+         fstatat(folder, "spool", &status, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
+}
+
 enum class Owner { kOurs, kForeign };
 
 /// Takes a folder that has no launch yet. What others may have put into it is looked for when they
@@ -229,7 +236,8 @@ Result<Owner> try_directory(const std::string& dir, const Launch& launch) {
     if (!owner || *owner == Owner::kForeign) return owner;
     return take_part(dir, folder->get(), launch);
   }
-  if (held != text || !is_same_launch(folder->get(), launch)) return Owner::kForeign;
+  if (held != text || !is_same_launch(folder->get(), launch) || has_archive_alone(folder->get()))
+    return Owner::kForeign;
   Result<Owner> owner = take_part(dir, folder->get(), launch);
   if (!owner || *owner == Owner::kForeign) return owner;
   struct stat status {};

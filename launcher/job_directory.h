@@ -5,7 +5,7 @@
 ///     mkdir DIR --new or empty--> place .launch --ok-----> ours
 ///         |                            '--exists----> read it: same launch? ours : try DIR.1
 ///         '--has .launch-----------------------------> read it
-///         '--holds something else--> try DIR.1
+///         '--holds something else, or an archive whose spool was dropped--> try DIR.1
 ///         '--another user's, or a link that another user made--> try DIR.1
 ///
 /// Behind DIR.99 the next name is DIR.N, where N is of six digits and made of the launch's id: all

@@ -56,6 +56,17 @@ TEST_F(JobDirectory, is_its_owners_whatever_the_umask) {
   EXPECT_EQ(mode_of("a/b/.launch"), 0600u);
 }
 
+/// One program of a launch after the other, as of a script.
+TEST_F(JobDirectory, whose_spool_was_dropped_keeps_its_archive) {
+  ASSERT_EQ(*open_job_directory(path("out"), launch("one")), path("out"));
+  ASSERT_EQ(mkdir(path("out/spool").c_str(), 0700), 0);
+  std::ofstream(path("out/aon.json")) << "{}";
+  EXPECT_EQ(*open_job_directory(path("out"), launch("one")), path("out")) << "it adds to the spool";
+  ASSERT_EQ(rmdir(path("out/spool").c_str()), 0);
+  for (int rank = 0; rank < 2; ++rank)
+    EXPECT_EQ(*open_job_directory(path("out"), launch("one")), path("out.1"));
+}
+
 /// Of a project: its quota counts what is of its group.
 TEST_F(JobDirectory, that_hands_its_group_on_goes_on_doing_so) {
   ASSERT_EQ(mkdir(path("out").c_str(), 0700), 0);
@@ -91,6 +102,7 @@ TEST_F(JobDirectory, of_an_id_that_may_come_again_is_joined_while_it_is_young_an
   ASSERT_EQ(utimensat(AT_FDCWD, path("out.1/.launch").c_str(), old, 0), 0);
   EXPECT_EQ(*open_job_directory(path("out"), one), path("out.2"));
   one.may_come_again = false;  // an id for ever
+  ASSERT_EQ(mkdir(path("out/spool").c_str(), 0700), 0);
   EXPECT_EQ(*open_job_directory(path("out"), one), path("out"));
 }
 
