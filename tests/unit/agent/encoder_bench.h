@@ -21,6 +21,7 @@
 #include "core/spool/job.h"
 #include "core/spool/process_index.h"
 #include "core/spool/stream_reader.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::agent::test {
 
@@ -97,10 +98,6 @@ class EncoderBench : public testing::Test {
   static constexpr uint64_t kStagingBytes = 1u << 20;
 
   void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() /
-              ("aon_encoder_" + std::to_string(::getpid()) + "_" +
-               testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(node_folder());
     folder_fd_ = open_file(node_folder(), O_RDONLY | O_DIRECTORY).value();
     state_fd_ = State::create().value();
@@ -115,12 +112,9 @@ class EncoderBench : public testing::Test {
     settings_.limits = {256u << 20, 16u << 20, 64u << 20};
     settings_.definitions_bytes = 16u << 20;
   }
-  void TearDown() override {
-    encoder_.reset();
-    std::filesystem::remove_all(folder_);
-  }
+  void TearDown() override { encoder_.reset(); }
 
-  std::string node_folder() const { return (folder_ / "spool" / "n1").string(); }
+  std::string node_folder() const { return (folder_.path() / "spool" / "n1").string(); }
 
   /// A new worker's encoder in the same place.
   void restart() {
@@ -192,7 +186,7 @@ class EncoderBench : public testing::Test {
   }
 
   spool::Job read_job() const {
-    auto job = spool::read_job(folder_);
+    auto job = spool::read_job(folder_.path());
     EXPECT_TRUE(job);
     return job ? std::move(job).value() : spool::Job{};
   }
@@ -222,7 +216,7 @@ class EncoderBench : public testing::Test {
     return result;
   }
 
-  std::filesystem::path folder_;
+  aon::test::TemporaryFolder folder_;
   UniqueFd folder_fd_;
   UniqueFd state_fd_;
   UniqueFd staging_fd_;

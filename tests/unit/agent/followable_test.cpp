@@ -11,6 +11,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "tests/unit/temporary_folder.h"
+
 namespace aon::agent {
 namespace {
 
@@ -73,15 +75,11 @@ TEST(Followable, a_program_has_the_path_that_it_runs) {
 }
 
 TEST(Followable, an_agent_is_not) {
-  const std::filesystem::path folder =
-      std::filesystem::path(testing::TempDir()) / ("followable." + std::to_string(::getpid()));
-  std::filesystem::create_directory(folder);
-  std::filesystem::copy_file("/bin/sleep", folder / "aon-agent");
-  {
-    const Sleeper agent("B=2", (folder / "aon-agent").c_str());
-    EXPECT_EQ(followable_program(agent.pid(), {}).program, "");
-  }
-  std::filesystem::remove_all(folder);
+  const test::TemporaryFolder folder;
+  const std::string program = folder.path("aon-agent");
+  std::filesystem::copy_file("/bin/sleep", program);
+  const Sleeper agent("B=2", program.c_str());
+  EXPECT_EQ(followable_program(agent.pid(), {}).program, "");
 }
 
 TEST(Followable, what_is_left_alone_is_not) {

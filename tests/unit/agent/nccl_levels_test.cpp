@@ -1,12 +1,11 @@
 #include "core/agent/nccl_levels.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
 #include <thread>
+
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::agent {
 namespace {
@@ -16,16 +15,12 @@ using Changes = std::vector<BudgetDefinition>;
 class NcclLevelsTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = testing::TempDir() + "/levels-XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    dir_ = name;
     modes_.add(kProcess, words_);
     start_agent();
   }
-  void TearDown() override { std::filesystem::remove_all(dir_); }
 
   void start_agent() {
-    levels_ = std::make_unique<NcclLevels>(dir_, &modes_, &inbox_,
+    levels_ = std::make_unique<NcclLevels>(dir_.path(), &modes_, &inbox_,
                                            [this](uint32_t process, uint32_t site) {
                                              forgotten_.push_back({process, site});
                                            });
@@ -62,14 +57,14 @@ class NcclLevelsTest : public testing::Test {
     return {};
   }
   uint32_t ask(NcclLevel level) {
-    const auto wish = cluster::write_nccl_wish(dir_, level);
+    const auto wish = cluster::write_nccl_wish(dir_.path(), level);
     EXPECT_TRUE(wish.has_value());
     return wish ? wish->stamp : 0;
   }
   NcclLevel level() const { return nccl_level_of(words_[kNcclProxySite], false); }
 
   static constexpr uint32_t kProcess = 3;
-  std::string dir_;
+  test::TemporaryFolder dir_;
   std::atomic<uint32_t> words_[kMaxSites] = {};
   ModeTable modes_;
   Inbox inbox_;

@@ -4,13 +4,12 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <string>
 #include <thread>
 
 #include "core/service/server.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::agent {
 namespace {
@@ -76,22 +75,22 @@ aon_core_api table() {
 }
 
 TEST(SharedMetrics, counts_begin_at_zero_and_the_end_is_told) {
-  std::string name = testing::TempDir() + "sharedXXXXXX";
-  const std::string folder = ::mkdtemp(name.data());
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path("run/node.sock");
   auto created = service::Publisher::create();
   ASSERT_TRUE(created);
   const std::unique_ptr<service::Publisher> publisher = std::move(*created);
   auto source = provider::Provider::from_table(&kSource, AON_HOST_NODE, "/here");
   ASSERT_TRUE(source);
   publisher->add(std::move(*source));
-  auto listener = service::listen_at(folder + "/run/node.sock");
+  auto listener = service::listen_at(path);
   ASSERT_TRUE(listener);
   int stop[2];
   ASSERT_EQ(::pipe(stop), 0);
   auto server =
       std::make_unique<service::Server>(std::move(*listener), publisher.get(), std::nullopt);
   std::thread thread([&] { server->run(stop[0]); });
-  auto page = service::PageReader::connect(folder + "/run/node.sock");
+  auto page = service::PageReader::connect(path);
   ASSERT_TRUE(page) << page.error().message;
 
   Told told;
@@ -122,7 +121,6 @@ TEST(SharedMetrics, counts_begin_at_zero_and_the_end_is_told) {
   EXPECT_EQ(told.values[0].size(), 3u);
   ::close(stop[0]);
   ::close(stop[1]);
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

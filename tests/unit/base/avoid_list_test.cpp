@@ -3,26 +3,19 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "tests/unit/squashed.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace aon {
 namespace {
 
 class AvoidListTest : public testing::Test {
  protected:
-  AvoidListTest() {
-    std::string name = testing::TempDir() + "avoidXXXXXX";
-    folder_ = ::mkdtemp(name.data());
-    path_ = folder_ + "/config/aon/avoid";
-  }
-  ~AvoidListTest() override { std::filesystem::remove_all(folder_); }
-
-  std::string folder_;
-  std::string path_;
+  test::TemporaryFolder folder_;
+  const std::string path_ = folder_.path("config/aon/avoid");
 };
 
 TEST_F(AvoidListTest, missing_is_empty) {
@@ -73,8 +66,8 @@ TEST_F(AvoidListTest, not_a_list_of_ours) {
 
 TEST_F(AvoidListTest, is_own_where_the_home_shows_another_owner) {
   if (::geteuid() != 0) GTEST_SKIP() << "making files of another user needs root";
-  ASSERT_EQ(::chmod(folder_.c_str(), 0755), 0);
-  AvoidList list(test::shown_folder(folder_) + "/aon/avoid");
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
+  AvoidList list(test::shown_folder(folder_.path()) + "/aon/avoid");
   {
     const test::Squashed squashed;
     ASSERT_TRUE(list.add("/bin/app", "libaon.so"));
@@ -88,8 +81,8 @@ TEST_F(AvoidListTest, is_own_where_the_home_shows_another_owner) {
 TEST_F(AvoidListTest, link_is_not_followed) {
   AvoidList list(path_);
   ASSERT_TRUE(list.add("/bin/app", "libaon.so"));
-  std::filesystem::rename(path_, folder_ + "/real");
-  std::filesystem::create_symlink(folder_ + "/real", path_);
+  std::filesystem::rename(path_, folder_.path("real"));
+  std::filesystem::create_symlink(folder_.path("real"), path_);
   EXPECT_FALSE(list.holds("/bin/app"));
 }
 

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "tests/unit/squashed.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::cluster {
 namespace {
@@ -17,18 +18,12 @@ namespace fs = std::filesystem;
 
 class AddressFile : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/aon-address-XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    folder_ = name;
-    ASSERT_TRUE(make_agents_folder(folder_));
-    agents_ = agents_folder(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
+  void SetUp() override { ASSERT_TRUE(make_agents_folder(folder_)); }
   std::string path(const std::string& node) const { return agents_ + "/" + node + ".address"; }
 
-  std::string folder_;
-  std::string agents_;
+  test::TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.path();
+  const std::string agents_ = agents_folder(folder_);
 };
 
 TEST_F(AddressFile, gives_back_what_was_written) {

@@ -1,12 +1,13 @@
 #include "core/cluster/meeting.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::cluster {
 namespace {
@@ -19,13 +20,7 @@ constexpr hours kLongAgo{24 * 8};
 /// A folder to meet in that holds more than launches.
 class Meeting : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/aon-meeting-XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    root_ = name;
-    announce("own", hours(0));
-  }
-  void TearDown() override { fs::remove_all(root_); }
+  void SetUp() override { announce("own", hours(0)); }
 
   static void age(const fs::path& path, hours age) {
     fs::last_write_time(path, fs::file_time_type::clock::now() - age);
@@ -39,7 +34,8 @@ class Meeting : public testing::Test {
   }
   bool is_there(const std::string& name) const { return fs::exists(root_ / name); }
 
-  fs::path root_;
+  test::TemporaryFolder folder_;
+  const fs::path& root_ = folder_.path();
 };
 
 TEST_F(Meeting, forgets_launches_that_were_killed_long_ago) {

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "tests/unit/squashed.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::cluster {
 namespace {
@@ -17,13 +17,6 @@ constexpr std::string_view kGood = "aon-nccl-level 1\nlevel net\nstamp 1a2b3c4d\
 
 class NcclWishes : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "/wish-XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    dir_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(dir_); }
-
   std::string path() const { return dir_ + "/" + kNcclWishFile; }
   void put(std::string_view text) const {
     std::ofstream(path(), std::ios::binary | std::ios::trunc) << text;
@@ -35,7 +28,8 @@ class NcclWishes : public testing::Test {
     return found ? "none" : found.error().message;
   }
 
-  std::string dir_;
+  test::TemporaryFolder folder_;
+  std::string dir_ = folder_.path();
 };
 
 TEST(NcclWish, is_read_as_it_is_written) {
@@ -100,6 +94,8 @@ TEST_F(NcclWishes, are_seen_each_time) {
 }
 
 TEST_F(NcclWishes, stay_when_the_file_goes_or_the_folder_is_moved) {
+  dir_ += "/job";  // which goes with the folder under another name, too
+  ASSERT_EQ(mkdir(dir_.c_str(), 0700), 0);
   NcclWishFile file(dir_);
   ASSERT_TRUE(write_nccl_wish(dir_, NcclLevel::kNet).has_value());
   ASSERT_TRUE((*file.look())->level == NcclLevel::kNet);
@@ -177,10 +173,9 @@ TEST_F(NcclWishes, of_another_user_are_not_heeded) {
 
 TEST_F(NcclWishes, are_heeded_where_the_file_system_shows_another_owner) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can make another user's file";
-  const std::string folder = test::shown_folder(testing::TempDir());
+  ASSERT_EQ(chmod(dir_.c_str(), 0755), 0);
+  const std::string folder = test::shown_folder(dir_);
   ASSERT_FALSE(folder.empty());
-  std::filesystem::remove(dir_);
-  dir_ = folder;
   const test::Squashed squashed;
   ASSERT_TRUE(write_nccl_wish(folder, NcclLevel::kGpu).has_value());
   const auto found = NcclWishFile(folder).look();

@@ -2,12 +2,10 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <filesystem>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -18,6 +16,7 @@
 #include "core/cluster/ping_client.h"
 #include "core/cluster/ping_server.h"
 #include "core/cluster/wire.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::cluster {
 namespace {
@@ -60,13 +59,6 @@ class Exchanges {
 
 class Pings : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/aon-pings-XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   /// Starts `server` as node `name`; what its address file says may be another token.
   std::vector<Endpoint> announce(PingServer& server, const std::string& name, const Token& told) {
     const std::vector<Endpoint> endpoints = server.start({"127.0.0.1"});
@@ -75,7 +67,8 @@ class Pings : public testing::Test {
     return endpoints;
   }
 
-  std::string folder_;
+  test::TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.path();
   Token token_ = random_token();
   Exchanges exchanges_;
 };

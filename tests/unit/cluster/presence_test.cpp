@@ -15,6 +15,7 @@
 
 #include "core/base/lease.h"
 #include "core/cluster/address.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::cluster {
 namespace {
@@ -23,13 +24,7 @@ namespace fs = std::filesystem;
 
 class PresenceMarks : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/aon-presence-XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    folder_ = name;
-    ASSERT_TRUE(make_agents_folder(folder_));
-  }
-  void TearDown() override { fs::remove_all(folder_); }
+  void SetUp() override { ASSERT_TRUE(make_agents_folder(folder_)); }
   /// A lease of a process that is not there any more.
   void lose(const std::string& node) {
     std::ofstream(agent_lease(folder_, node)) << local_host_name() << " 999999999 1 token\n";
@@ -43,7 +38,8 @@ class PresenceMarks : public testing::Test {
     return text;
   }
 
-  std::string folder_;
+  test::TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.path();
 };
 
 TEST_F(PresenceMarks, tell_how_far_each_node_is) {

@@ -2,7 +2,6 @@
 #include "plugins/cupti/fixture.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -13,6 +12,7 @@
 #include "plugins/cupti/parser.h"
 #include "tests/unit/cupti/kept_fixture.h"
 #include "tests/unit/cupti/made_record.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::cupti {
 namespace {
@@ -23,18 +23,14 @@ using test::read_fixture;
 
 class FixtureTest : public testing::Test {
  protected:
-  FixtureTest() {
-    std::string text = (fs::temp_directory_path() / "aon-fixture-XXXXXX").string();
-    folder_ = mkdtemp(text.data());
-  }
-  ~FixtureTest() override { fs::remove_all(folder_); }
   fs::path file() const {
     char node[65] = {};
     gethostname(node, sizeof node - 1);
     return folder_ / ("cupti-" + std::string(node) + "-" + std::to_string(getpid()) + ".bin");
   }
 
-  fs::path folder_;
+  aon::test::TemporaryFolder temporary_;
+  const fs::path& folder_ = temporary_.path();
 };
 
 TEST_F(FixtureTest, what_was_kept_is_parsed_as_it_was) {

@@ -20,6 +20,7 @@
 #include "core/cluster/wire.h"
 #include "core/delivery/courier.h"
 #include "core/delivery/receiver.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::delivery {
 namespace {
@@ -36,20 +37,12 @@ constexpr uint32_t kWorld = 8;
 class Delivery : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/aon-delivery-XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    root_ = name;
-    job_ = root_ / "job";
-    there_ = root_ / "there";
     fs::create_directories(job_ / "spool");
     fs::create_directories(there_);
     ASSERT_TRUE(cluster::make_agents_folder(job_.string()));
     start_receiver(true);
   }
-  void TearDown() override {
-    stop_receiver();
-    fs::remove_all(root_);
-  }
+  void TearDown() override { stop_receiver(); }
 
   void start_receiver(bool waits_for_archive) {
     ReceiverSettings settings;
@@ -164,9 +157,10 @@ class Delivery : public testing::Test {
     return text;
   }
 
-  fs::path root_;
-  fs::path job_;
-  fs::path there_;
+  test::TemporaryFolder folder_;
+  const fs::path& root_ = folder_.path();
+  const fs::path job_ = root_ / "job";
+  const fs::path there_ = root_ / "there";
   cluster::AgentAddress address_;
   std::unique_ptr<Receiver> receiver_;
   std::atomic<bool> is_stopping_{false};

@@ -1,11 +1,12 @@
 #include "core/delivery/places.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::delivery {
 namespace {
@@ -14,17 +15,11 @@ namespace fs = std::filesystem;
 
 class PlacesTest : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/aon-places-XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    root_ = name;
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
   void write(const std::string& name) const { std::ofstream(root_ / "spool" / name) << "text"; }
   bool exists(const std::string& name) const { return fs::exists(root_ / "spool" / name); }
 
-  fs::path root_;
+  test::TemporaryFolder folder_;
+  const fs::path& root_ = folder_.path();
 };
 
 TEST_F(PlacesTest, are_made_beside_what_is_there) {

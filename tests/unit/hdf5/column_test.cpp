@@ -1,10 +1,8 @@
 #include "writers/hdf5/column.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
-#include <filesystem>
-
+#include "tests/unit/temporary_folder.h"
 #include "writers/hdf5/read.h"
 #include "writers/hdf5/sparse_column.h"
 
@@ -13,13 +11,6 @@ namespace {
 
 class Columns : public testing::Test {
  protected:
-  Columns() {
-    std::string path = testing::TempDir() + "aon-column-XXXXXX";
-    folder_ = mkdtemp(path.data());
-    file_ = create_file(folder_ / "columns.h5");
-  }
-  ~Columns() override { std::filesystem::remove_all(folder_); }
-
   H5D_layout_t layout(const std::string& path) const {
     const Handle dataset(H5Dopen2(file_.get(), path.c_str(), H5P_DEFAULT));
     const Handle creation(H5Dget_create_plist(dataset.get()));
@@ -30,8 +21,8 @@ class Columns : public testing::Test {
     return H5Dget_storage_size(dataset.get());
   }
 
-  std::filesystem::path folder_;
-  Handle file_;
+  aon::test::TemporaryFolder folder_;
+  const Handle file_ = create_file(folder_.path("columns.h5"));
 };
 
 TEST_F(Columns, of_a_short_table_take_what_their_values_take) {

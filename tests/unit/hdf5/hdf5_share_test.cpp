@@ -2,12 +2,12 @@
 #include "writers/hdf5/hdf5_share.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <bit>
 #include <fstream>
 
 #include "tests/unit/profile/one_rank.h"
+#include "tests/unit/temporary_folder.h"
 #include "tests/unit/writers/feed_group.h"
 #include "tests/unit/writers/two_shares.h"
 #include "writers/hdf5/event_sums.h"
@@ -21,8 +21,6 @@ namespace fs = std::filesystem;
 class Hdf5Shares : public testing::Test {
  protected:
   Hdf5Shares() : model_(test::make_model(4)) {
-    std::string path = testing::TempDir() + "aon-shares-XXXXXX";
-    folder_ = mkdtemp(path.data());
     job_.nodes.resize(1);
     job_.nodes[0].host = "node0";
     process_.counts[{9, 2}] = 4;  // of a thread that only counted
@@ -34,7 +32,6 @@ class Hdf5Shares : public testing::Test {
     series.type = LocationType::kMetric;
     model_.locations.push_back(series);
   }
-  ~Hdf5Shares() override { fs::remove_all(folder_); }
 
   /// Rank r: r + 1 calls; one sample on the location for these.
   std::vector<Event> events_of(const Location& location) const {
@@ -68,7 +65,8 @@ class Hdf5Shares : public testing::Test {
                               [this](Writer* share, const Group& group) { feed(share, group); });
   }
 
-  fs::path folder_;
+  aon::test::TemporaryFolder temporary_;
+  const fs::path& folder_ = temporary_.path();
   spool::Job job_{};
   spool::Process process_{};
   Model model_;

@@ -1,18 +1,13 @@
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include "tests/unit/profile/one_rank.h"
+#include "tests/unit/temporary_folder.h"
 #include "writers/hdf5/h5.h"
 #include "writers/hdf5/hdf5_writer.h"
 #include "writers/hdf5/text.h"
 
 namespace aon::writers {
 namespace {
-
-std::filesystem::path scratch_folder() {
-  std::string path = testing::TempDir() + "aon-hdf5-XXXXXX";
-  return mkdtemp(path.data());
-}
 
 TEST(Hdf5, says_which_file_it_cannot_create) {
   const spool::Job job{};
@@ -28,7 +23,7 @@ TEST(Hdf5, says_which_file_it_cannot_create) {
 }
 
 TEST(Hdf5, tells_the_listener_what_it_writes) {
-  const std::filesystem::path folder = scratch_folder();
+  const aon::test::TemporaryFolder folder;
   spool::Job job{};
   job.nodes.resize(1);
   spool::Process process{};
@@ -38,9 +33,9 @@ TEST(Hdf5, tells_the_listener_what_it_writes) {
   model.groups[0].process = &process;
   uint64_t calls = 0;
   uint64_t counted_calls = 0;
-  const auto writer =
-      make_hdf5_writer(folder / "profile.h5", [&](const Group& group, const Location* location,
-                                                  std::span<const profile::RegionStatistics> rows) {
+  const auto writer = make_hdf5_writer(
+      folder.path("profile.h5"), [&](const Group& group, const Location* location,
+                                     std::span<const profile::RegionStatistics> rows) {
         EXPECT_EQ(group.id, 0u);
         for (const auto& row : rows) (location != nullptr ? calls : counted_calls) += row.count;
       });
@@ -52,19 +47,17 @@ TEST(Hdf5, tells_the_listener_what_it_writes) {
   ASSERT_TRUE(writer->finish({}));
   EXPECT_EQ(calls, 1u);
   EXPECT_EQ(counted_calls, 4u);
-  EXPECT_TRUE(std::filesystem::exists(folder / "profile.h5"));
-  std::filesystem::remove_all(folder);
+  EXPECT_TRUE(std::filesystem::exists(folder.path("profile.h5")));
 }
 
 TEST(Hdf5, writes_a_job_of_nothing) {
-  const std::filesystem::path folder = scratch_folder();
+  const aon::test::TemporaryFolder folder;
   const spool::Job job{};
   Model model{};
   model.job = &job;
-  const auto writer = make_hdf5_writer(folder / "profile.h5");
+  const auto writer = make_hdf5_writer(folder.path("profile.h5"));
   ASSERT_TRUE(writer->begin(model));
   EXPECT_TRUE(writer->finish({}));
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Hdf5, replaces_what_is_no_text) {

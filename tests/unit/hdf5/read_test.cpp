@@ -3,10 +3,11 @@
 #include "writers/hdf5/read.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <filesystem>
+
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::writers::hdf5 {
 namespace {
@@ -14,17 +15,14 @@ namespace {
 class ReadBack : public testing::Test {
  protected:
   ReadBack() {
-    std::string path = testing::TempDir() + "aon-read-XXXXXX";
-    folder_ = mkdtemp(path.data());
     file_ =
-        Handle(H5Fcreate((folder_ / "file.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+        Handle(H5Fcreate(folder_.path("file.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
     group_ = create_group(file_.get(), "group");
     EXPECT_EQ(mkfifo(pipe().c_str(), 0600), 0);
   }
-  ~ReadBack() override { std::filesystem::remove_all(folder_); }
 
   /// Whoever opens it to read waits.
-  std::string pipe() const { return folder_ / "pipe"; }
+  std::string pipe() const { return folder_.path("pipe"); }
 
   static Handle rows(hsize_t count) { return Handle(H5Screate_simple(1, &count, nullptr)); }
 
@@ -40,7 +38,7 @@ class ReadBack : public testing::Test {
     ASSERT_TRUE(made.is_open());
   }
 
-  std::filesystem::path folder_;
+  aon::test::TemporaryFolder folder_;
   Handle file_;
   Handle group_;
   Quiet quiet_;
@@ -87,7 +85,7 @@ TEST_F(ReadBack, a_link_leads_to_a_file_or_nowhere) {
     EXPECT_THROW(read_integers(file_.get(), "links" + name + "/column"), H5Error);
     ASSERT_GE(H5Ldelete(file_.get(), ("links" + name).c_str(), H5P_DEFAULT), 0);
   }
-  { const Handle other = create_group(create_file(folder_ / "other.h5").get(), "there"); }
+  { const Handle other = create_group(create_file(folder_.path("other.h5")).get(), "there"); }
   create_external_link(file_.get(), "link", "other.h5", "/");
   EXPECT_EQ(names_in(file_.get(), "link"), std::vector<std::string>{"there"});
 }

@@ -2,14 +2,13 @@
 #include "writers/hdf5/series.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <bit>
 #include <cmath>
-#include <filesystem>
 
 #include "core/spool/format.h"
 #include "tests/unit/profile/one_rank.h"
+#include "tests/unit/temporary_folder.h"
 #include "writers/hdf5/read.h"
 
 namespace aon::writers::hdf5 {
@@ -21,9 +20,7 @@ using Numbers = std::vector<double>;
 class AllSeries : public testing::Test {
  protected:
   AllSeries() : model_(test::make_model(2)) {
-    std::string path = testing::TempDir() + "aon-series-XXXXXX";
-    folder_ = mkdtemp(path.data());
-    file_ = create_file(folder_ / "series.h5");
+    file_ = create_file(folder_.path("series.h5"));
     job_.nodes.resize(1);
     job_.nodes[0].host = "node0";
     model_.job = &job_;
@@ -33,7 +30,6 @@ class AllSeries : public testing::Test {
     node.process = spool::kNodeProcess;
     model_.locations.push_back(node);
   }
-  ~AllSeries() override { std::filesystem::remove_all(folder_); }
 
   uint32_t define(const std::string& name, const std::string& unit = "1",
                   const std::string& provider = "user") {
@@ -70,7 +66,7 @@ class AllSeries : public testing::Test {
     return count;
   }
 
-  std::filesystem::path folder_;
+  aon::test::TemporaryFolder folder_;
   Handle file_;
   spool::Job job_{};
   Model model_;

@@ -18,12 +18,12 @@
 
 #include "core/base/lease.h"
 #include "launcher/runtime_folder.h"
-#include "tests/unit/launcher/temporary_folder.h"
+#include "tests/unit/folder_fixture.h"
 
 namespace aon::launcher {
 namespace {
 
-class AgentLinkTest : public TemporaryFolder {
+class AgentLinkTest : public test::FolderFixture {
  protected:
   AgentLinkTest() { setenv("XDG_RUNTIME_DIR", folder_.c_str(), 1); }
   ~AgentLinkTest() override { unsetenv("XDG_RUNTIME_DIR"); }

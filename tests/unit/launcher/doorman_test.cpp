@@ -8,12 +8,12 @@
 
 #include <map>
 
-#include "tests/unit/launcher/temporary_folder.h"
+#include "tests/unit/folder_fixture.h"
 
 namespace aon::launcher {
 namespace {
 
-class DoormanTest : public TemporaryFolder {
+class DoormanTest : public test::FolderFixture {
  protected:
   /// The directory of a launch `id` in the job that `variables_` describe.
   std::string directory(const std::string& id) {

@@ -13,7 +13,7 @@
 
 #include "launcher/nccl_conf.h"
 #include "launcher/runtime_folder.h"
-#include "tests/unit/launcher/temporary_folder.h"
+#include "tests/unit/folder_fixture.h"
 
 namespace aon::launcher {
 namespace {
@@ -26,7 +26,7 @@ using testing::UnorderedElementsAre;
 
 const std::string kOurs = "/i/lib/libaon.so:/i/lib/libaon-mpi.so";
 
-class ProgramVariables : public TemporaryFolder {
+class ProgramVariables : public test::FolderFixture {
  protected:
   ProgramVariables() {
     files_.mpi_library = "/i/lib/libaon-mpi.so";
@@ -276,7 +276,7 @@ TEST_F(ProgramVariables, leave_the_plugin_alone_that_nccls_own_file_names) {
   EXPECT_THAT(make().left_alone, IsEmpty());
 }
 
-using NcclFiles = TemporaryFolder;
+using NcclFiles = test::FolderFixture;
 
 TEST_F(NcclFiles, the_users_comes_before_the_systems_and_its_first_line_counts) {
   std::map<std::string, std::string> set{{"HOME", folder_}};

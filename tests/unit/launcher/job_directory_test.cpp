@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "core/base/containers.h"
-#include "tests/unit/launcher/temporary_folder.h"
+#include "tests/unit/folder_fixture.h"
 
 namespace aon::launcher {
 namespace {
 
-class JobDirectory : public TemporaryFolder {
+class JobDirectory : public test::FolderFixture {
  protected:
   static Launch launch(const std::string& id, const std::string& evidence = "") {
     Launch result;

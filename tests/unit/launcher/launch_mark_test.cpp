@@ -13,7 +13,7 @@
 #include "core/base/file.h"
 #include "core/base/name_hash.h"
 #include "launcher/job_directory.h"
-#include "tests/unit/launcher/temporary_folder.h"
+#include "tests/unit/folder_fixture.h"
 
 namespace aon::launcher {
 namespace {
@@ -32,7 +32,7 @@ uint64_t mark_of(const Variables& variables) {
   return runtime::launch_mark(read);
 }
 
-class LaunchMark : public TemporaryFolder {
+class LaunchMark : public test::FolderFixture {
  protected:
   /// Hash of DIR/.launch as aon-run makes it with these variables.
   uint64_t hash_of_folder(const Variables& variables) {

@@ -9,12 +9,12 @@
 #include <fstream>
 
 #include "core/base/containers.h"
-#include "tests/unit/launcher/temporary_folder.h"
+#include "tests/unit/folder_fixture.h"
 
 namespace aon::launcher {
 namespace {
 
-class LeaseFile : public TemporaryFolder {};
+class LeaseFile : public test::FolderFixture {};
 
 TEST_F(LeaseFile, has_one_owner) {
   auto held = Lease::take(path("l"));

@@ -14,13 +14,13 @@
 #include "core/base/place_file.h"
 #include "launcher/job_directory.h"
 #include "tests/no_links.h"
-#include "tests/unit/launcher/temporary_folder.h"
+#include "tests/unit/folder_fixture.h"
 
 namespace aon::launcher {
 namespace {
 
 /// GetParam(): the file system can rename without replacing.
-class NoLinks : public TemporaryFolder, public testing::WithParamInterface<bool> {
+class NoLinks : public test::FolderFixture, public testing::WithParamInterface<bool> {
  protected:
   static pid_t start(const std::function<bool()>& scene) {
     const pid_t pid = fork();
@@ -105,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(With, NoLinks, testing::Bool(), [](const auto& value) {
   return value.param ? "renames" : "nothing_else";
 });
 
-class BegunIdentity : public TemporaryFolder {
+class BegunIdentity : public test::FolderFixture {
  protected:
   void SetUp() override {
     ASSERT_EQ(mkdir(path("out").c_str(), 0700), 0);

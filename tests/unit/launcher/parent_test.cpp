@@ -16,7 +16,7 @@
 #include <functional>
 #include <initializer_list>
 
-#include "tests/unit/launcher/temporary_folder.h"
+#include "tests/unit/folder_fixture.h"
 
 namespace aon::launcher {
 namespace {
@@ -55,7 +55,7 @@ class Kept {
   sigset_t before_;
 };
 
-class ParentOfRank : public TemporaryFolder {
+class ParentOfRank : public test::FolderFixture {
  protected:
   /// Runs `script` below a Parent in a process of its own, as aon-run does, which calls `first`.
   pid_t start(

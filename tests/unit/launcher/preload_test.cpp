@@ -6,12 +6,12 @@
 #include <fstream>
 
 #include "launcher/environment.h"
-#include "tests/unit/launcher/temporary_folder.h"
+#include "tests/unit/folder_fixture.h"
 
 namespace aon::launcher {
 namespace {
 
-class Preload : public TemporaryFolder {
+class Preload : public test::FolderFixture {
  protected:
   /// LD_PRELOAD where the user has `library` in it.
   static std::string with(const std::string& library) {

@@ -6,12 +6,12 @@
 #include <cerrno>
 #include <fstream>
 
-#include "tests/unit/launcher/temporary_folder.h"
+#include "tests/unit/folder_fixture.h"
 
 namespace aon::launcher {
 namespace {
 
-class ProgramSearch : public TemporaryFolder {};
+class ProgramSearch : public test::FolderFixture {};
 
 TEST_F(ProgramSearch, finds_what_execvp_would_find) {
   EXPECT_EQ(find_program("/bin/sh").path, "/bin/sh");

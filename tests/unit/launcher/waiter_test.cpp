@@ -15,7 +15,7 @@
 
 #include "core/agent/protocol.h"
 #include "launcher/descriptors.h"
-#include "tests/unit/launcher/temporary_folder.h"
+#include "tests/unit/folder_fixture.h"
 
 namespace aon::launcher {
 namespace {
@@ -44,7 +44,7 @@ bool has_hung_up(const UniqueFd& pipe, int timeout_ms) {
 }
 
 /// A waiter that has one pipe as its stderr, and a program that says what ranks say.
-class Waiter : public TemporaryFolder {
+class Waiter : public test::FolderFixture {
  protected:
   Waiter() {
     setenv("AON_SOCKET", path("agent").c_str(), 1);

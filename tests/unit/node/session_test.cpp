@@ -16,7 +16,7 @@
 #include "plugins/node/energy.h"
 #include "plugins/node/process.h"
 #include "tests/replay/node/machine.h"
-#include "tests/unit/launcher/temporary_folder.h"
+#include "tests/unit/folder_fixture.h"
 #include "tests/unit/provider/fake_core.h"
 
 extern const char* const kProviders;  // the build writes it
@@ -95,7 +95,7 @@ TEST(NodeSession, reads_more_often_again_when_it_is_quick_for_long) {
   EXPECT_EQ(core.log.size(), told) << "the same is not told twice";
 }
 
-class NodeSystem : public launcher::TemporaryFolder {};
+class NodeSystem : public aon::test::FolderFixture {};
 
 TEST_F(NodeSystem, reads_below_its_root) {
   std::filesystem::create_directories(path("proc/b"));

@@ -8,7 +8,7 @@
 #include "plugins/nvml/events.h"
 #include "plugins/nvml/found.h"
 #include "plugins/nvml/library.h"
-#include "tests/unit/launcher/temporary_folder.h"
+#include "tests/unit/folder_fixture.h"
 
 namespace aon::nvml {
 namespace {
@@ -101,7 +101,7 @@ TEST(NvmlXid, has_words_for_those_that_are_known) {
   EXPECT_EQ(xid_text(1234), "Xid 1234");
 }
 
-class NvmlLibrary : public launcher::TemporaryFolder {
+class NvmlLibrary : public test::FolderFixture {
  protected:
   void device(const std::string& address, const char* vendor, const char* type) {
     std::filesystem::create_directories(path("sys/bus/pci/devices/" + address));

@@ -2,13 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::provider {
 namespace {
@@ -82,13 +83,9 @@ TEST(ProviderTable, is_not_read_beyond_its_size) {
 class ProviderFile : public testing::Test {
  protected:
   void SetUp() override {
-    std::string path = testing::TempDir() + "aon-provider-XXXXXX";
-    folder_ = mkdtemp(path.data());
-    file_ = folder_ / "libaon-provider-x.so";
     std::ofstream(file_) << "x";
     chmod(file_.c_str(), 0644);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   std::string error(const std::filesystem::path& path, const char* own_folder = "/nonexistent") {
     Message message;
@@ -97,8 +94,9 @@ class ProviderFile : public testing::Test {
     return message.text;
   }
 
-  std::filesystem::path folder_;
-  std::filesystem::path file_;
+  test::TemporaryFolder temporary_;
+  const std::filesystem::path& folder_ = temporary_.path();
+  const std::filesystem::path file_ = folder_ / "libaon-provider-x.so";
 };
 
 TEST_F(ProviderFile, of_ours_is_accepted_also_below_a_sticky_folder) {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/unit/launcher/temporary_folder.h"
+#include "tests/unit/folder_fixture.h"
 
 namespace aon::provider {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class ProviderNames : public launcher::TemporaryFolder {
+class ProviderNames : public test::FolderFixture {
  protected:
   ProviderNames() {
     for (const char* name : {"libaon-mpi.so", "libaon-provider-perf.so", "libaon-provider-mine.so",

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -16,6 +15,7 @@
 #include "tests/unit/runtime/child.h"
 #include "tests/unit/runtime/fake_agent.h"
 #include "tests/unit/runtime/numbered.h"
+#include "tests/unit/temporary_folder.h"
 
 extern const char* const kLifeChild;  // the build writes it
 
@@ -79,17 +79,13 @@ struct WholeRun {
 class TemporaryOutput {
  public:
   TemporaryOutput() {
-    if (mkdtemp(path_) == nullptr) abort();
     char host[256] = {};
     gethostname(host, sizeof host - 1);
-    node_ = std::filesystem::path(path_) / "spool" / host;
+    node_ = folder_.path() / "spool" / host;
     std::filesystem::create_directories(node_);
   }
-  ~TemporaryOutput() { std::filesystem::remove_all(path_); }
-  TemporaryOutput(const TemporaryOutput&) = delete;
-  TemporaryOutput& operator=(const TemporaryOutput&) = delete;
 
-  std::string path() const { return path_; }
+  std::string path() const { return folder_.path(); }
   const std::filesystem::path& node() const { return node_; }
 
   /// Processes of which it is said that nothing is recorded.
@@ -104,7 +100,7 @@ class TemporaryOutput {
   }
 
  private:
-  char path_[32] = "/tmp/aon-output-XXXXXX";
+  const TemporaryFolder folder_;
   std::filesystem::path node_;
 };
 

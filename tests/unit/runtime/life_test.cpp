@@ -12,6 +12,7 @@
 #include <set>
 
 #include "tests/unit/runtime/life.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::test {
 namespace {
@@ -375,9 +376,8 @@ TEST(Life, an_agent_that_never_answers_costs_little_and_nothing_breaks) {
 }
 
 TEST(Life, without_an_agent_the_events_go_to_a_file_that_can_be_read) {
-  char folder[] = "/tmp/aon-output-XXXXXX";
-  ASSERT_NE(mkdtemp(folder), nullptr);
-  const Environment variables = {{"AON_OUTPUT", folder},
+  const TemporaryFolder folder;
+  const Environment variables = {{"AON_OUTPUT", folder.path()},
                                  {"AON_SOCKET", "/nonexistent"},
                                  {"AON_MEMORY", "2M"},
                                  {"OMPI_COMM_WORLD_RANK", "3"},
@@ -385,7 +385,7 @@ TEST(Life, without_an_agent_the_events_go_to_a_file_that_can_be_read) {
   Child child({kLifeChild, "exit"}, variables);
   EXPECT_EQ(child.wait(), 0);
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path())) {
     if (entry.is_regular_file()) files.push_back(entry.path());
   }
   ASSERT_EQ(files.size(), 1u);
@@ -407,18 +407,16 @@ TEST(Life, without_an_agent_the_events_go_to_a_file_that_can_be_read) {
   } count;
   reader.drain(count);
   EXPECT_EQ(count.counted, 1u);
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Life, without_an_agent_each_program_of_a_process_has_a_file) {
-  char folder[] = "/tmp/aon-output-XXXXXX";
-  ASSERT_NE(mkdtemp(folder), nullptr);
+  const TemporaryFolder folder;
   const Environment variables = {
-      {"AON_OUTPUT", folder}, {"AON_SOCKET", "/nonexistent"}, {"AON_MEMORY", "2M"}};
+      {"AON_OUTPUT", folder.path()}, {"AON_SOCKET", "/nonexistent"}, {"AON_MEMORY", "2M"}};
   Child child({kLifeChild, "exec"}, variables);
   EXPECT_EQ(child.wait(), 0);
   size_t count = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path())) {
     if (!entry.is_regular_file()) continue;
     ++count;
     auto image = ring::read_ring_file(entry.path());
@@ -426,7 +424,6 @@ TEST(Life, without_an_agent_each_program_of_a_process_has_a_file) {
     EXPECT_EQ(image->identity.pid, child.pid());
   }
   EXPECT_EQ(count, 2u);
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 // First events where the program has left the runtime little: it is not hurt, and what cannot be
 // recorded is said.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 
 #include "tests/unit/runtime/life.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::test {
 namespace {
@@ -111,9 +111,8 @@ INSTANTIATE_TEST_SUITE_P(Limits, OwnFile, testing::Values("umask", "umask_withou
                          [](const auto& one) { return std::string(one.param); });
 
 TEST(Limits, a_small_stack_is_enough_for_a_file_of_its_own) {
-  char folder[] = "/tmp/aon-output-XXXXXX";
-  ASSERT_NE(mkdtemp(folder), nullptr);
-  const Environment variables = {{"AON_OUTPUT", folder},
+  const TemporaryFolder folder;
+  const Environment variables = {{"AON_OUTPUT", folder.path()},
                                  {"AON_SOCKET", "/nonexistent"},
                                  {"AON_DOOR", "/nonexistent"},
                                  {"PMI_RANK", "0"},
@@ -121,7 +120,6 @@ TEST(Limits, a_small_stack_is_enough_for_a_file_of_its_own) {
   Child child({kLifeChild, "small_signal_stack"}, variables);
   EXPECT_EQ(child.wait(), 0);
   EXPECT_EQ(child.number_behind("emitted"), 1);
-  fs::remove_all(folder);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "tests/unit/runtime/child.h"
 #include "tests/unit/runtime/fake_agent.h"
+#include "tests/unit/temporary_folder.h"
 
 extern const char* const kLifeChild;  // the build writes it
 
@@ -17,9 +18,7 @@ namespace {
 struct Meeting {
   explicit Meeting(const FakeAgentOptions& options, const std::string& name = "exit")
       : agent(options) {
-    char text[] = "/tmp/aon-output-XXXXXX";
-    folder = mkdtemp(text);
-    Child child({kLifeChild, name}, {{"AON_OUTPUT", folder},
+    Child child({kLifeChild, name}, {{"AON_OUTPUT", folder.path()},
                                      {"AON_SOCKET", agent.socket_path()},
                                      {"AON_MEMORY", "2M"},
                                      {"AON_ATTACH_MS", "60000"}});
@@ -27,11 +26,10 @@ struct Meeting {
     code = child.wait();
     pid = child.pid();
     emitted = child.number_behind("emitted");
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path())) {
       if (entry.is_regular_file()) file = entry.path();
     }
   }
-  ~Meeting() { std::filesystem::remove_all(folder); }
 
   void expect_file_because(NoAgent reason) const {
     auto image = ring::read_ring_file(file);
@@ -41,7 +39,7 @@ struct Meeting {
   }
 
   FakeAgent agent;
-  std::string folder;
+  const TemporaryFolder folder;
   std::string file;
   int code = -1;
   int32_t pid = -1;

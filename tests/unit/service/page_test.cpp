@@ -10,9 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <functional>
 #include <string>
 #include <thread>
@@ -21,6 +19,7 @@
 #include "core/base/packet.h"
 #include "core/service/page_reader.h"
 #include "core/service/server.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::service {
 namespace {
@@ -99,9 +98,6 @@ provider::Provider provider_of(const aon_provider_api* table) {
 class PageTest : public testing::Test {
  protected:
   PageTest() {
-    std::string name = testing::TempDir() + "pageXXXXXX";
-    folder_ = ::mkdtemp(name.data());
-    path_ = folder_ + "/run/node.sock";
     auto publisher = Publisher::create();
     EXPECT_TRUE(publisher);
     publisher_ = std::move(*publisher);
@@ -113,7 +109,6 @@ class PageTest : public testing::Test {
     stop();
     ::close(stop_[0]);
     ::close(stop_[1]);
-    std::filesystem::remove_all(folder_);
   }
 
   void serve(std::optional<CrashLog> log = std::nullopt) {
@@ -134,8 +129,8 @@ class PageTest : public testing::Test {
     return page ? std::move(*page) : nullptr;
   }
 
-  std::string folder_;
-  std::string path_;
+  test::TemporaryFolder folder_;
+  const std::string path_ = folder_.path("run/node.sock");
   std::unique_ptr<Publisher> publisher_;
   std::unique_ptr<Server> server_;
   std::thread thread_;
@@ -246,8 +241,8 @@ TEST_F(PageTest, newcomers_come_some_at_a_time) {
 }
 
 TEST_F(PageTest, folder_that_others_may_write_to) {
-  ASSERT_EQ(::mkdir((folder_ + "/run").c_str(), 0777), 0);
-  ASSERT_EQ(::chmod((folder_ + "/run").c_str(), 0777), 0);
+  ASSERT_EQ(::mkdir(folder_.path("run").c_str(), 0777), 0);
+  ASSERT_EQ(::chmod(folder_.path("run").c_str(), 0777), 0);
   const auto listener = listen_at(path_);
   ASSERT_FALSE(listener);
   EXPECT_EQ(listener.error().code, Code::kUnavailable);
@@ -292,7 +287,7 @@ TEST_F(PageTest, no_service) {
 
 TEST_F(PageTest, socket_that_others_may_have_put) {
   serve();
-  ASSERT_EQ(::chmod((folder_ + "/run").c_str(), 0777), 0);
+  ASSERT_EQ(::chmod(folder_.path("run").c_str(), 0777), 0);
   EXPECT_EQ(PageReader::connect(path_).error().code, Code::kUnavailable);
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/unit/squashed.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::writers::share {
 namespace {
@@ -20,13 +21,6 @@ namespace fs = std::filesystem;
 
 class ShareFile : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "share-XXXXXX";
-    folder_ = mkdtemp(name.data());
-    path_ = folder_ / "one";
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::vector<std::string> blocks(uint64_t key) const {
     const Result<FileReader> file = FileReader::open(path_);
     EXPECT_TRUE(file);
@@ -64,8 +58,9 @@ class ShareFile : public testing::Test {
     return file->for_each(3, ignore).has_value() && file->for_each(7, ignore).has_value();
   }
 
-  fs::path folder_;
-  fs::path path_;
+  test::TemporaryFolder temporary_;
+  const fs::path& folder_ = temporary_.path();
+  fs::path path_ = folder_ / "one";
 };
 
 TEST_F(ShareFile, appears_whole_with_its_blocks_by_key) {

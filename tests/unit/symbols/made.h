@@ -13,12 +13,15 @@
 #include <vector>
 
 #include "tests/unit/symbols/segments.h"
+#include "tests/unit/temporary_folder.h"
 #include "writers/symbols/resolver.h"
 
 extern const char* const kMade;      // the build writes it
 extern const char* const kPrograms;  // the build writes it
 
 namespace aon::symbols::test {
+
+using aon::test::TemporaryFolder;
 
 inline std::string made(const std::string& name) { return std::string(kMade) + "/" + name; }
 
@@ -104,20 +107,6 @@ inline uint32_t line_of(const std::string& source, const std::string& text) {
   return static_cast<uint32_t>(1 +
                                std::count(all.begin(), all.begin() + static_cast<int>(at), '\n'));
 }
-
-/// A folder that goes with the test.
-class Folder {
- public:
-  Folder() {
-    char name[] = "/tmp/aon-symbols-XXXXXX";
-    path_ = mkdtemp(name);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 inline void write_content(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary)

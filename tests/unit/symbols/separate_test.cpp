@@ -80,12 +80,12 @@ TEST(Separate, finds_the_debug_file_by_link_and_checksum) {
   const uint64_t offset = offset_of(made("c_without_id"), "hidden_work");
   EXPECT_EQ(resolve({made("linked/c_linked"), {}}, {offset}, searching("/none")).name(0),
             "hidden_work");
-  const Folder folder;
-  std::filesystem::create_directory(folder / ".debug");
-  std::filesystem::copy(made("linked/c_linked"), folder / "c_linked");
-  write_content(folder / ".debug/c_linked.debug",
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder.path(".debug"));
+  std::filesystem::copy(made("linked/c_linked"), folder.path("c_linked"));
+  write_content(folder.path(".debug/c_linked.debug"),
                 content(made("linked/.debug/c_linked.debug")) + "another build");
-  EXPECT_EQ(resolve({folder / "c_linked", {}}, {offset}, searching("/none")).name(0), "");
+  EXPECT_EQ(resolve({folder.path("c_linked"), {}}, {offset}, searching("/none")).name(0), "");
 }
 #endif
 
@@ -119,7 +119,7 @@ class Debuginfod : public testing::Test {
  protected:
   Debuginfod() {
     setenv("DEBUGINFOD_URLS", ("file://" + made("server")).c_str(), 1);
-    setenv("DEBUGINFOD_CACHE_PATH", (cache_ / "cache").c_str(), 1);
+    setenv("DEBUGINFOD_CACHE_PATH", cache_.path("cache").c_str(), 1);
   }
   ~Debuginfod() override {
     unsetenv("DEBUGINFOD_URLS");
@@ -130,7 +130,7 @@ class Debuginfod : public testing::Test {
         .name(0);
   }
 
-  Folder cache_;
+  TemporaryFolder cache_;
 };
 
 TEST_F(Debuginfod, is_asked_only_when_allowed_and_set) {
@@ -138,7 +138,7 @@ TEST_F(Debuginfod, is_asked_only_when_allowed_and_set) {
   EXPECT_EQ(name_with(options), "");
   options.search.allows_debuginfod = true;
   EXPECT_EQ(name_with(options), "hidden_work");
-  std::filesystem::remove_all(cache_ / "cache");
+  std::filesystem::remove_all(cache_.path("cache"));
   unsetenv("DEBUGINFOD_URLS");
   EXPECT_EQ(name_with(options), "");
 }
@@ -148,11 +148,11 @@ TEST(Vdso, is_named_only_when_it_is_the_one_that_ran) {
   EXPECT_THAT(resolve({"[vdso]", std::string(20, 'x')}, {0x800}).error,
               HasSubstr("another kernel"));
   const auto* vdso = reinterpret_cast<const char*>(getauxval(AT_SYSINFO_EHDR));
-  const Folder folder;
-  write_content(folder / "vdso", std::string(vdso, 8192));
-  const std::string symbol = output_of("nm -D '" + (folder / "vdso") + "' | grep -w T | head -1");
+  const TemporaryFolder folder;
+  write_content(folder.path("vdso"), std::string(vdso, 8192));
+  const std::string symbol = output_of("nm -D '" + folder.path("vdso") + "' | grep -w T | head -1");
   const uint64_t address = std::strtoull(symbol.c_str(), nullptr, 16);
-  const Seen seen = resolve({"[vdso]", build_id_of(folder / "vdso")}, {address});
+  const Seen seen = resolve({"[vdso]", build_id_of(folder.path("vdso"))}, {address});
   EXPECT_NE(seen.name(0), "") << seen.error;
 }
 

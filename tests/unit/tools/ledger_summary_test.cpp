@@ -9,7 +9,7 @@
 #include <iterator>
 #include <string>
 
-#include "tests/unit/launcher/temporary_folder.h"
+#include "tests/unit/folder_fixture.h"
 
 namespace aon::tools {
 namespace {
@@ -301,7 +301,7 @@ TEST(LedgerSummary, groups_digits) {
   EXPECT_EQ(grouped(12345678), "12 345 678");
 }
 
-class LedgerFile : public launcher::TemporaryFolder {};
+class LedgerFile : public test::FolderFixture {};
 
 TEST_F(LedgerFile, says_what_to_do_where_there_is_none) {
   const auto missing = read_ledger(folder_);
@@ -318,7 +318,7 @@ std::string content(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-class SummaryFile : public launcher::TemporaryFolder {};
+class SummaryFile : public test::FolderFixture {};
 
 TEST_F(SummaryFile, names_the_archive_of_samples) {
   std::filesystem::create_directories(path("samples"));

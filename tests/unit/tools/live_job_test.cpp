@@ -7,12 +7,12 @@
 
 #include "core/base/lease.h"
 #include "core/cluster/presence.h"
-#include "tests/unit/launcher/temporary_folder.h"
+#include "tests/unit/folder_fixture.h"
 
 namespace aon::tools {
 namespace {
 
-class LiveJob : public launcher::TemporaryFolder {
+class LiveJob : public test::FolderFixture {
  protected:
   LiveJob() { std::filesystem::create_directories(path("agents")); }
 };

@@ -5,9 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::tools {
 namespace {
@@ -22,12 +23,6 @@ constexpr Wanted kWanted = {[](std::string_view file) { return file.starts_with(
 /// A folder that looks like /proc.
 class ProcessLookTest : public testing::Test {
  protected:
-  ProcessLookTest() : proc_(mkdtemp(name_)) {}
-  ~ProcessLookTest() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(proc_, ignored);
-  }
-
   std::string path(pid_t pid, const std::string& file) const {
     return proc_ + "/" + std::to_string(pid) + "/" + file;
   }
@@ -44,11 +39,8 @@ class ProcessLookTest : public testing::Test {
     ASSERT_EQ(mkfifo(path(pid, "maps").c_str(), 0600), 0);
   }
 
- private:
-  char name_[32] = "/tmp/aon-proc-XXXXXX";
-
- protected:
-  std::string proc_;
+  test::TemporaryFolder folder_;
+  const std::string proc_ = folder_.path();
 };
 
 std::string line(const std::string& file) {

@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 
 #include <filesystem>
@@ -8,6 +7,7 @@
 #include <iterator>
 #include <string>
 
+#include "tests/unit/temporary_folder.h"
 #include "tools/ledger_summary.h"
 
 namespace aon::tools {
@@ -17,13 +17,6 @@ namespace fs = std::filesystem;
 
 class Summary : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "aon-summary-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    dir_ = name;
-  }
-  void TearDown() override { fs::remove_all(dir_); }
-
   std::string text() const {
     std::ifstream file(dir_ / "summary.txt");
     return {std::istreambuf_iterator<char>(file), {}};
@@ -33,7 +26,8 @@ class Summary : public ::testing::Test {
         std::distance(fs::directory_iterator(dir_), fs::directory_iterator()));
   }
 
-  fs::path dir_;
+  test::TemporaryFolder folder_;
+  const fs::path& dir_ = folder_.path();
 };
 
 TEST_F(Summary, is_the_text_and_nobody_elses_to_read) {

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "core/topology/topology.h"
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::topology {
 namespace {
@@ -20,12 +21,6 @@ using testing::Not;
 
 class Machine : public testing::Test {
  protected:
-  Machine() {
-    char name[] = "/tmp/aon-machine-XXXXXX";
-    folder_ = mkdtemp(name);
-  }
-  ~Machine() override { fs::remove_all(folder_); }
-
   std::string take(const std::string& key) {
     const auto xml = kept_xml(folder_, key, [&]() -> Result<std::string> {
       ++discovery_count_;
@@ -38,7 +33,8 @@ class Machine : public testing::Test {
     return fs::directory_iterator(folder_)->path();
   }
 
-  std::string folder_;
+  test::TemporaryFolder temporary_;
+  std::string folder_ = temporary_.path();
   Result<std::string> answer_ = std::string("<topology>\n</topology>\n");
   int discovery_count_ = 0;
 };

@@ -15,7 +15,7 @@
 #include <filesystem>
 #include <iterator>
 
-#include "tests/unit/launcher/temporary_folder.h"
+#include "tests/unit/folder_fixture.h"
 #include "tests/unit/sanitizer.h"
 #include "tests/unit/unwind/chain.h"
 
@@ -215,7 +215,7 @@ TEST(Unwinder, says_which_files_it_could_not_read) {
   EXPECT_THAT(unwinder.failures()[0], testing::HasSubstr("build-id differs"));
 }
 
-class ReplacedFile : public launcher::TemporaryFolder {
+class ReplacedFile : public aon::test::FolderFixture {
  protected:
   /// Puts a copy of `file` at the path, as an installation does.
   FileId put(const std::string& file) {
@@ -270,7 +270,7 @@ TEST_F(ReplacedFile, is_not_read_when_it_came_after_the_mapping) {
   EXPECT_THAT(unwinder.failures()[0], testing::HasSubstr("was replaced"));
 }
 
-class ManyFiles : public launcher::TemporaryFolder {};
+class ManyFiles : public aon::test::FolderFixture {};
 
 size_t open_files() {
   const std::filesystem::directory_iterator files("/proc/self/fd");

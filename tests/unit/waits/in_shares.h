@@ -2,16 +2,15 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "tests/unit/temporary_folder.h"
 #include "writers/waits/shares.h"
 
 namespace aon::writers::test {
@@ -48,26 +47,10 @@ inline std::vector<std::string> figures(const WaitSummary& summary) {
   return lines;
 }
 
-/// A folder that goes with it.
-class ShareFolder {
- public:
-  ShareFolder() {
-    std::string name = testing::TempDir() + "shares-XXXXXX";
-    path_ = mkdtemp(name.data());
-  }
-  ShareFolder(const ShareFolder&) = delete;
-  ShareFolder& operator=(const ShareFolder&) = delete;
-  ~ShareFolder() { std::filesystem::remove_all(path_); }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
 /// Locations are those of `events`, by index; groups take turns.
 inline WaitSummary analyse_in_shares(const Model& model,
                                      const std::vector<std::vector<Event>>& events) {
-  const ShareFolder folder;
+  const aon::test::TemporaryFolder folder;
   ShareMap shares{2, {}};
   for (size_t i = 0; i < model.groups.size(); ++i)
     shares.of_group.push_back(static_cast<uint32_t>(i % 2));

@@ -4,12 +4,13 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <new>
 #include <string>
+
+#include "tests/unit/temporary_folder.h"
 
 namespace aon::writers {
 namespace {
@@ -18,12 +19,6 @@ namespace fs = std::filesystem;
 
 class Crew : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "crew-XXXXXX";
-    folder_ = mkdtemp(name.data());
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   fs::path file(uint32_t share) const { return folder_ / std::to_string(share); }
   ShareCrew::Work making_files() const {
     return [this](uint32_t share) {
@@ -32,7 +27,8 @@ class Crew : public testing::Test {
     };
   }
 
-  fs::path folder_;
+  test::TemporaryFolder temporary_;
+  const fs::path& folder_ = temporary_.path();
 };
 
 TEST_F(Crew, children_do_their_shares) {
