@@ -15,7 +15,7 @@ inline size_t ring_page_bytes() {
   return page_bytes;
 }
 
-/// Of the data where `wanted_bytes` are, a power of two: a ring without any would lose all silently.
+/// Of the data where `wanted_bytes` are, a power of two: without any all would be lost silently.
 constexpr size_t ring_data_bytes(size_t wanted_bytes, size_t page_bytes) {
   return std::max(wanted_bytes, page_bytes);
 }

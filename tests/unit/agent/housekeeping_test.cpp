@@ -15,8 +15,8 @@ class HousekeepingTest : public test::EncoderBench {
   void SetUp() override {
     EncoderBench::SetUp();
     config_.folder = node_folder();
-    config_.runtime_folder = folder_.string();
-    config_.provider_folder = folder_.string();
+    config_.runtime_folder = folder_.path().string();
+    config_.provider_folder = folder_.path().string();
     config_.arguments.options.budget_percent = 1;
     restart();
     drainer_.emplace(DrainSettings{8u << 20, 16u << 20, false}, &state_, &staging_,
