@@ -354,7 +354,7 @@ int Keeper::run() {
   serve_guests();
   transfer_.stop();
   lease_.release();
-  cluster::mark_assembled(config_.job_folder, {});  // the folder goes when nothing is in it
+  ::rmdir(cluster::agents_folder(config_.job_folder).c_str());  // goes when nothing is in it
   return exit_code;
 }
 

@@ -29,6 +29,22 @@ std::string read_token(const std::string& path) {
   return text ? text->substr(0, text->find('\n')) : std::string();
 }
 
+/// Of agents that were killed while they waited: else the folder would stay for good.
+void remove_dead_waits(const std::string& job_folder) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> paths;
+  std::error_code error;
+  fs::directory_iterator at(agents_folder(job_folder), error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+    if (at->path().extension() == kNext) paths.push_back(at->path().string());
+  }
+  for (const std::string& path : paths) {
+    const std::optional<LeaseOwner> owner = read_lease(path);
+    // Taken, and released at once: of somebody who has just begun to wait it stays.
+    if (owner && !owner->is_alive) static_cast<void>(Lease::take(path));
+  }
+}
+
 }  // namespace
 
 bool takes_shares(const NodePresence& node) { return node.token.ends_with(kTakesShares); }
@@ -160,6 +176,7 @@ void mark_assembled(const std::string& job_folder, const std::vector<NodePresenc
     if (node.presence == Presence::kDone && is_done(job_folder, node.node, node.token))
       clear_done(job_folder, node.node);
   }
+  remove_dead_waits(job_folder);
   rmdir(agents_folder(job_folder).c_str());
 }
 

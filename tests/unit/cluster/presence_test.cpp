@@ -83,6 +83,13 @@ TEST_F(PresenceMarks, go_with_the_archive) {
   mark_assembled(folder_, read_presence(folder_));
   EXPECT_EQ(summary(), "n3 lost, ");
   fs::remove(agent_lease(folder_, "n3"));
+  std::ofstream(waiting_lease(folder_, "n3")) << local_host_name() << " 999999999 1 token\n";
+  {
+    const auto waiting = Lease::take(waiting_lease(folder_, "n1"));
+    mark_assembled(folder_, {});
+    EXPECT_TRUE(is_lease_awaited(folder_)) << "who still waits is not in it";
+    EXPECT_FALSE(fs::exists(waiting_lease(folder_, "n3"))) << "who was killed waits no more";
+  }
   mark_assembled(folder_, {});
   EXPECT_FALSE(fs::exists(agents_folder(folder_)));
 }
