@@ -146,8 +146,9 @@ Result<std::vector<std::string>> assemble_job(const FinalizeOptions& options) {
   if (options.from_agent) wanted.waiting_nodes = waiting_nodes(nodes, options.node);
   if (options.least_shared_records != 0) wanted.least_shared_records = options.least_shared_records;
   wanted.may_drop_spool = [&] {
-    // A command by hand may drop what lost nodes left: who gives it has seen the ledger.
-    if (!options.from_agent) return true;
+    // A command by hand may drop what lost nodes left: who gives it has seen the ledger. An agent
+    // that waits for an earlier one's lease records into that spool.
+    if (!options.from_agent) return !cluster::is_lease_awaited(options.dirs.front());
     return is_nobody_left(options.dirs.front(), nodes);
   };
   const Result<writers::AssembleReport> report =
