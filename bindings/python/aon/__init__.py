@@ -38,23 +38,31 @@ _numbers = itertools.count()
 _GENERATOR, _COROUTINE, _ITERABLE_COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x100, 0x200
 
 
-def _resumed(entered, inner):
-    """The generator or coroutine `inner`, in the region `entered` each time that it goes on."""
-    go_on, value = inner.send, None
-    while True:
-        with entered:
-            try:
-                item = go_on(value)
-            except StopIteration as end:
-                return end.value
-        try:
-            go_on, value = inner.send, (yield item)
-        except GeneratorExit:
+def _resumed(entered, function):
+    """A generator function: what `function` returns, in the region `entered` each time that it goes
+    on. It holds nothing that was yielded, nor an exception, whose frames hold all of theirs."""
+
+    def resumed(*args, **kwargs):
+        inner = function(*args, **kwargs)
+        go_on, value, items = inner.send, None, []
+        while True:
             with entered:
-                inner.close()
-            raise
-        except BaseException as error:
-            go_on, value = inner.throw, error
+                try:
+                    items.append(go_on(value))
+                except StopIteration as end:
+                    return end.value
+                finally:
+                    value = None
+            try:
+                go_on, value = inner.send, (yield items.pop())
+            except GeneratorExit:
+                with entered:
+                    inner.close()
+                raise
+            except BaseException as error:
+                go_on, value = inner.throw, error
+
+    return resumed
 
 
 class _Awaited:
@@ -71,15 +79,13 @@ def _decorate(entered, function):
     if flags & (_ASYNC_GENERATOR | _ITERABLE_COROUTINE):
         return function
     if flags & _COROUTINE:
+        resumed = _resumed(entered, function)
 
         async def call(*args, **kwargs):
-            return await _Awaited(_resumed(entered, function(*args, **kwargs)))
+            return await _Awaited(resumed(*args, **kwargs))
 
     elif flags & _GENERATOR:
-
-        def call(*args, **kwargs):
-            return (yield from _resumed(entered, function(*args, **kwargs)))
-
+        call = _resumed(entered, function)
     else:
 
         def call(*args, **kwargs):

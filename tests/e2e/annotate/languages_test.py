@@ -211,6 +211,41 @@ assert asyncio.run(c(3)) == 3
             said = "".join(name for name, *_ in self.python(code, before))
             self.assertEqual(said, "gg-gggg-gggggg-cccc")
 
+    def test_what_stops_and_goes_on_holds_nothing(self):
+        """Memory of a GPU, say, goes with its last reference, not when Python next looks for objects
+        that hold each other."""
+        code = """
+import asyncio, gc, weakref
+gc.disable()
+class Kept: pass
+kept = []
+def keep():
+    one = Kept()
+    kept.append(weakref.ref(one))
+    return one
+@aon.region('g')
+def g():
+    local = keep()
+    yield keep()
+@aon.region('c')
+async def c():
+    local = keep()
+    await asyncio.sleep(0)
+one, two = g(), c()
+next(one)
+assert kept[0]() is not None and kept[1]() is None
+two.send(None)
+for stopped in one, two:
+    try:
+        stopped.throw(KeyError)
+    except KeyError:
+        pass
+del one, two, stopped
+assert [one() for one in kept] == [None] * 3
+"""
+        for before in ("", FALLBACK):
+            self.assertTrue(self.python(code, before))
+
     def test_marks_take_numbers(self):
         code = "aon.mark('i', -1); aon.mark('f', 0.0); aon.mark('n'); aon.mark('b', -2**63)\n"
         code += "aon.mark('large', 2**63); aon.mark('small', -2**64)"
