@@ -5,6 +5,7 @@
 #include <Python.h>
 #include <aon/annotate.h>
 #include <aon/gpu.h>
+#include <math.h>
 
 // As many names as libaon.so has room for: a program may make up a name at each iteration.
 enum { kMaxKeptRegions = 8192 };
@@ -151,11 +152,11 @@ static PyObject* counter_set(PyObject* self, PyObject* value) {
   Py_RETURN_NONE;
 }
 
-/// A mark with a value: an integer where 64 bits hold it, else a real number. False with an
-/// exception.
+/// A mark with a value: an integer where 64 bits hold it, else a real number, infinite where that
+/// holds it no more. False with an exception.
 static int put_mark(aon_region_t name, PyObject* value) {
+  int beyond = 0;
   if (PyLong_Check(value)) {
-    int beyond = 0;
     const long long number = PyLong_AsLongLongAndOverflow(value, &beyond);
     if (number == -1 && PyErr_Occurred() != NULL) return 0;
     if (beyond == 0) {
@@ -163,8 +164,12 @@ static int put_mark(aon_region_t name, PyObject* value) {
       return 1;
     }
   }
-  const double number = PyFloat_AsDouble(value);
-  if (number == -1.0 && PyErr_Occurred() != NULL) return 0;
+  double number = PyFloat_AsDouble(value);
+  if (number == -1.0 && PyErr_Occurred() != NULL) {
+    if (beyond == 0 || !PyErr_ExceptionMatches(PyExc_OverflowError)) return 0;
+    PyErr_Clear();
+    number = beyond > 0 ? HUGE_VAL : -HUGE_VAL;
+  }
   aon_mark_real(name, number);
   return 1;
 }

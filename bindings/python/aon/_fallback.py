@@ -133,6 +133,14 @@ class Counter:
             _functions.counter_set(self._handle, value)
 
 
+def _real(value):
+    """As a real number, infinite where that does not hold an integer."""
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf" if value > 0 else "-inf")
+
+
 def mark(name, value):
     encoded = _encoded(name)
     if not _functions:
@@ -143,7 +151,7 @@ def mark(name, value):
     elif isinstance(value, int) and -(2**63) <= value < 2**63:
         _functions.mark_integer(handle, value)
     else:
-        _functions.mark_real(handle, float(value))
+        _functions.mark_real(handle, _real(value))
 
 
 def _gpu_functions():

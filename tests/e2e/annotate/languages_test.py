@@ -1,6 +1,7 @@
 """The same annotated program in C, C++, Fortran and Python: without AON it prints the same, under
 aon-run its archives hold the same regions, steps and values."""
 import ast
+import math
 import struct
 
 import h5py
@@ -248,11 +249,12 @@ assert [one() for one in kept] == [None] * 3
 
     def test_marks_take_numbers(self):
         code = "aon.mark('i', -1); aon.mark('f', 0.0); aon.mark('n'); aon.mark('b', -2**63)\n"
-        code += "aon.mark('large', 2**63); aon.mark('small', -2**64)"
-        real = struct.pack("<2d", 2.0**63, -(2.0**64))
+        code += "aon.mark('large', 2**63); aon.mark('small', -2**64)\n"
+        code += "aon.mark('larger', 10**400); aon.mark('smaller', -10**400)"
+        real = struct.pack("<4d", 2.0**63, -(2.0**64), math.inf, -math.inf)
         for before in ("", FALLBACK):
             values = [v for _, _, v in self.python(code, before)]
-            self.assertEqual(values, [2**64 - 1, 0, 0, 2**63, *struct.unpack("<2Q", real)])
+            self.assertEqual(values, [2**64 - 1, 0, 0, 2**63, *struct.unpack("<4Q", real)])
 
     def test_wrong_types_are_type_errors(self):
         for code in ("aon.region(3)", "aon.mark(b'x')", "aon.counter('x', 3)", "aon.step('x')"):
