@@ -92,8 +92,13 @@ void EventOrder::close_newest(uint64_t time_ns, Close how) {
 /// newer than all that are.
 void EventOrder::cut_regions(uint32_t count, uint64_t time_ns) {
   uint64_t left = count == kAllRegions ? UINT64_MAX : count;
-  for (; left != 0 && !left_out_.empty(); left_out_.erase(left_out_.begin()))
-    left -= std::min(left, left_out_.begin()->second);
+  while (left != 0 && !left_out_.empty()) {
+    const auto any = left_out_.begin();
+    const uint64_t ended = std::min(left, any->second);
+    left -= ended;
+    any->second -= ended;
+    if (any->second == 0) left_out_.erase(any);
+  }
   while (left != 0 && open_.size() > span_base_) {
     Region& newest = open_.back();
     const uint64_t here = std::max<uint64_t>(newest.unseen_count, 1);

@@ -225,6 +225,23 @@ TEST_F(EventOrderTest, regions_that_are_never_ended_are_bounded) {
   EXPECT_EQ(outcome_.unbalanced_region_count, kLeft + 2);
 }
 
+/// Of a recursion that is deeper than what is shown, a hole takes some of the innermost.
+TEST_F(EventOrderTest, regions_that_are_not_shown_end_in_a_hole_one_by_one) {
+  constexpr uint64_t kDeeper = 10;
+  constexpr uint64_t kEndedInHole = 3;
+  std::vector<Record> records;
+  uint64_t now = 10;
+  for (uint64_t i = 0; i < kMaxOpen + kDeeper; ++i) records.push_back(begin_record(2, now++));
+  records.push_back(test::lost_record(LossReason::kPoolFull, now, now, 5, kEndedInHole));
+  for (uint64_t i = kEndedInHole; i < kMaxOpen + kDeeper; ++i)
+    records.push_back(end_record(2, ++now));
+  run(records);
+  EXPECT_EQ(events_.size(), 2 * kMaxOpen + 2) << "with the loss";
+  EXPECT_EQ(events_.back().time_ns, now);
+  EXPECT_EQ(outcome_.unbalanced_region_count, kDeeper);
+  EXPECT_EQ(outcome_.cut_region_count, 0u);
+}
+
 TEST_F(EventOrderTest, end_without_begin_is_dropped_and_counted) {
   EXPECT_EQ(run({end_record(1, 10)}), "");
   EXPECT_EQ(outcome_.unbalanced_region_count, 1u);
