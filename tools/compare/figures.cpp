@@ -242,6 +242,12 @@ void count_processes(hid_t file, Job* job) {
 
 void read_kernels(hid_t file, Job* job) {
   if (!has_table(file, "gpu/kernels")) return;
+  const hdf5::Handle group = hdf5::open_group(file, "gpu/kernels");
+  const bool has_joined = H5Aexists(group.get(), "joined") > 0;  // archives of before have none
+  if (has_joined && hdf5::read_integer_attribute(group.get(), "joined") > 0)
+    job->doubts.push_back(
+        "some kernels are '(more kernels)': of those that take least time the sums are of the "
+        "processes that tell them apart");
   Columns of(file, "gpu/kernels");
   const auto name = of.texts("name");
   const auto time = of.integers("total_ns");

@@ -46,7 +46,7 @@ struct Job {
   double lost_records = 0;
   bool is_complete = false;
   double process_count = 0;         ///< that have something in the tables which are read
-  std::vector<std::string> doubts;  ///< what is odd about its steps
+  std::vector<std::string> doubts;  ///< what is odd about its tables
   std::set<std::string> programs;
   std::set<std::string> processors;      ///< models
   std::map<int64_t, std::string> ranks;  ///< the node of each

@@ -149,6 +149,14 @@ class Diff(TestCase):
         self.assertEqual(kernel["name"], "gemm")
         self.assertEqual((kernel["time_ns"]["base"], kernel["time_ns"]["new"]), (2e5, 3e5))
 
+    def test_kernels_that_are_not_all_told_apart_are_told(self):
+        jobs = [self.job(name, kernel_ns=200_000) for name in ("base", "now")]
+        for joined, told in ((0, 0), (3, 1)):
+            with h5py.File(jobs[1] / "profile.h5", "a") as file:
+                file["gpu/kernels"].attrs["joined"] = joined
+            texts = self.told(*jobs)["not_the_same"]
+            self.assertEqual(["(more kernels)" in text for text in texts], [True] * told)
+
     def test_what_is_not_the_same_is_said_first(self):
         text = self.diff(self.job("base"), self.job("now", steps=100, seed=2))
         self.assertTrue(text.startswith("not the same: steps of 'step': 400; then 100\n"), text)
