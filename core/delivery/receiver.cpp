@@ -392,7 +392,12 @@ bool Receiver::take_gone(Guest& guest, const cluster::Gone& gone) {
 bool Receiver::take_complete(Guest& guest) {
   if (guest.is_complete || !guest.part_of.empty()) return false;
   std::vector<std::string> files;
-  for (const auto& [name, bytes] : guest.file_bytes) files.push_back(name);
+  for (const auto& [name, bytes] : guest.file_bytes) {
+    // Who assembles meanwhile makes a ring part of the spool under another name.
+    const bool is_there =
+        faccessat(guest.folder.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    if (is_there || !is_ring(name)) files.push_back(name);
+  }
   Status status = sync_files(guest.folder.get(), files);
   if (status) status = cluster::make_agents_folder(settings_.job_folder);
   guest.ledger = ledger_of(settings_.job_folder);

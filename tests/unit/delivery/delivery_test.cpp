@@ -366,6 +366,19 @@ TEST_F(Delivery, rings_of_live_processes_stay_and_counts_of_those_without_come) 
   EXPECT_FALSE(fs::exists(there_ / "unrecorded"));
 }
 
+TEST_F(Delivery, a_ring_that_was_converted_before_the_rest_came_is_not_missed) {
+  const std::string name = "fallback-999999999-1.ring";
+  const std::string text = "of the dead";
+  const UniqueFd fd = offer_by_hand();
+  ASSERT_TRUE(say(fd, part(name, text)));
+  ASSERT_EQ(send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(text.size()));
+  ASSERT_TRUE(is_there(name, text));
+  fs::remove(arrived(name));
+  ASSERT_TRUE(say(fd, make_frame<cluster::Complete>()));
+  EXPECT_TRUE(is_marked(Presence::kDone));
+}
+
 TEST_F(Delivery, nobody_brings_the_receivers_own_node) {
   fs::create_directories(job_ / "spool" / "n1");
   write(job_ / "spool" / "n1" / "definitions.aon", "own");
