@@ -24,9 +24,12 @@ Status sync_opened(int fd, const std::string& path) {
 
 }  // namespace
 
+Status sync_file_system(int folder) {
+  return syncfs(folder) == 0 ? Status() : errno_error("sync", "the file system", errno);
+}
+
 Status sync_files(int folder, const std::vector<std::string>& names) {
-  if (names.size() > kMostSyncedFiles)
-    return syncfs(folder) == 0 ? Status() : errno_error("sync", "the file system", errno);
+  if (names.size() > kMostSyncedFiles) return sync_file_system(folder);
   for (const std::string& name : names) {
     const UniqueFd file(
         openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));

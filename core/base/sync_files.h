@@ -17,6 +17,9 @@ constexpr size_t kMostSyncedFiles = 64;
 /// Files of `folder`, which may go through subfolders, and then the folder itself.
 Status sync_files(int folder, const std::vector<std::string>& names);
 
+/// All that was written to the file system of `folder`.
+Status sync_file_system(int folder);
+
 /// All files and folders below `folder`, and itself.
 Status sync_tree(const std::string& folder);
 

@@ -37,6 +37,7 @@ constexpr int64_t kHandshakeMs = 2000;
 constexpr int64_t kFarewellMs = 2000;  ///< for a courier to read why it is refused
 constexpr int64_t kLookMs = 500;
 constexpr int64_t kBeatMs = kLeaseBeatSeconds * 1000;
+constexpr uint32_t kFewGuests = 8;
 constexpr size_t kBufferBytes = 65536;
 constexpr int kMostAccepted = 128;  ///< in a turn
 constexpr int kNoDescriptorMs = 100;
@@ -398,7 +399,9 @@ bool Receiver::take_complete(Guest& guest) {
         faccessat(guest.folder.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
     if (is_there || !is_ring(name)) files.push_back(name);
   }
-  Status status = sync_files(guest.folder.get(), files);
+  // Of many that come at once each would wait for the files of those before it.
+  Status status = open_count() > kFewGuests ? sync_file_system(guest.folder.get())
+                                            : sync_files(guest.folder.get(), files);
   if (status) status = cluster::make_agents_folder(settings_.job_folder);
   guest.ledger = ledger_of(settings_.job_folder);
   if (status) status = cluster::mark_done(settings_.job_folder, guest.node, guest.mark);

@@ -8,7 +8,8 @@
 /// Location ids are those of the main archive where the thread has one there; other threads follow
 /// at kFirstOtherThread. Threads beyond kMaxThreadLocations of a process share one location.
 /// Thread: one.   Cost: about 15 ns per sample, and a sort of those of one process; memory 13 MiB
-/// whatever the number of threads, the rest in a file in the archive's folder until it is written.
+/// whatever the number of threads, and 32 KiB per half a million of them; the rest is in a file in
+/// the archive's folder until it is written.
 #pragma once
 
 #include <filesystem>
