@@ -192,7 +192,11 @@ bool collect(bool is_resumed) {
   }
   enable_callbacks(&missing);
   g_collects = true;
-  tell_start(missing);  // behind a pause, too: another client may have been in the way before
+  // Behind a pause, too: another client may have been in the way before. What was missing before it
+  // stays told.
+  static MissingKinds told = {};
+  if (missing.text[0] != '\0') told = missing;
+  tell_start(told);
   if (is_resumed) {
     tell_pause();
   } else {
