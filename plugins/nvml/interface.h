@@ -187,6 +187,7 @@ static_assert(offsetof(GpmMetrics, earlier) == 8 && offsetof(GpmMetrics, metrics
 
 /// All of them. Each returns a Code.
 struct Functions {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a name and a list
 #define AON_NVML_MEMBER(member_, symbol_, arguments_) uint32_t(*member_) arguments_;
   AON_NVML_NEEDED(AON_NVML_MEMBER)
   AON_NVML_OPTIONAL(AON_NVML_MEMBER)

@@ -166,7 +166,7 @@ bool Poller::start() {
     shared_->state.add(AON_STATE_OFF, "no thread can be made", "ulimit -u");
     return false;
   }
-  own.release();  // run() owns it
+  static_cast<void>(own.release());  // run() owns it
   is_running_ = true;
   return true;
 }
