@@ -188,8 +188,8 @@ void Keeper::keep_lease() {
   state_.header().has_lease.store(1, std::memory_order_release);  // pairs with agent:lease
 }
 
-/// An earlier agent of this node still finishes: it is to leave the spool, which is ours, too. So is
-/// one of another node that makes the archive of all, and goes by the age of the file.
+/// An earlier agent of this node still finishes: it is to leave the spool, which is ours, too. So
+/// is one of another node that makes the archive of all, and goes by the age of the file.
 void Keeper::await_lease() {
   if (waiting_lease_ && waiting_lease_->beat()) return;
   Result<Lease> lease = Lease::take(cluster::waiting_lease(config_.job_folder, config_.node));

@@ -33,7 +33,7 @@ constexpr XidWords kXids[] = {
 }  // namespace
 
 std::string xid_text(uint32_t number) {
-  const std::string text = "Xid " + std::to_string(number);
+  std::string text = "Xid " + std::to_string(number);
   for (const XidWords& words : kXids) {
     if (words.number == number) return text + " (" + words.text + ")";
   }

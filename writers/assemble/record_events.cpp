@@ -88,29 +88,6 @@ void EventOrder::close_newest(uint64_t time_ns, Close how) {
   append(EventKind::kLeave, time_ns, region.id);
 }
 
-/// The `count` newest regions have ended in a hole that begins now. Those that are not shown are
-/// newer than all that are.
-void EventOrder::cut_regions(uint32_t count, uint64_t time_ns) {
-  uint64_t left = count == kAllRegions ? UINT64_MAX : count;
-  while (left != 0 && !left_out_.empty()) {
-    const auto any = left_out_.begin();
-    const uint64_t ended = std::min(left, any->second);
-    left -= ended;
-    any->second -= ended;
-    if (any->second == 0) left_out_.erase(any);
-  }
-  while (left != 0 && open_.size() > span_base_) {
-    Region& newest = open_.back();
-    const uint64_t here = std::max<uint64_t>(newest.unseen_count, 1);
-    if (here > left) {
-      newest.unseen_count -= left;
-      return;
-    }
-    left -= here;
-    close_newest(time_ns, Close::kCut);
-  }
-}
-
 /// kEnd: closes up to its region; an end whose begin is unknown is dropped and counted. Where the
 /// newest region began in a hole, it is that one's end.
 void EventOrder::leave_region(uint32_t region, uint64_t time_ns) {

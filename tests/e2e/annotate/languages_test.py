@@ -213,8 +213,8 @@ assert asyncio.run(c(3)) == 3
             self.assertEqual(said, "gg-gggg-gggggg-cccc")
 
     def test_what_stops_and_goes_on_holds_nothing(self):
-        """Memory of a GPU, say, goes with its last reference, not when Python next looks for objects
-        that hold each other."""
+        """Memory of a GPU, say, goes with its last reference, not when Python next looks for
+        objects that hold each other."""
         code = """
 import asyncio, gc, weakref
 gc.disable()
