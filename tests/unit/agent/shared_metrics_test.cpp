@@ -103,8 +103,13 @@ TEST(SharedMetrics, counts_begin_at_zero_and_the_end_is_told) {
   g_source.count = 130;
   publisher->tick_all();
   metrics.tick(core, api, 1);
-  EXPECT_EQ(told.values[told.metrics.at("joules")], (std::vector<double>{0, 30}));
-  EXPECT_EQ(told.values[told.metrics.at("watts")], (std::vector<double>{100, 130}));
+  // The server has beats of its own: between these there may be one more.
+  const std::vector<double>& joules = told.values[told.metrics.at("joules")];
+  EXPECT_EQ(joules.front(), 0);
+  EXPECT_EQ(joules.back(), 30);
+  const std::vector<double>& watts = told.values[told.metrics.at("watts")];
+  EXPECT_EQ(watts.front(), 100);
+  EXPECT_EQ(watts.back(), 130);
   EXPECT_EQ(told.reason, "");
   metrics.tick(core, api, 100'000'000'000);
   EXPECT_NE(told.reason.find("nothing for a minute"), std::string::npos);
@@ -116,9 +121,10 @@ TEST(SharedMetrics, counts_begin_at_zero_and_the_end_is_told) {
   thread.join();
   server.reset();
   metrics.tick(core, api, 1);
+  const size_t told_count = told.values[0].size();
   metrics.tick(core, api, 1);
   EXPECT_NE(told.reason.find("service has ended"), std::string::npos);
-  EXPECT_EQ(told.values[0].size(), 3u);
+  EXPECT_EQ(told.values[0].size(), told_count);
   ::close(stop[0]);
   ::close(stop[1]);
 }
