@@ -23,7 +23,8 @@ constexpr uint64_t kLeastProviderPeriod = 32;      ///< one in so many, before n
 constexpr uint64_t kPeriodNs = kSecondNs / 10;
 constexpr std::chrono::milliseconds kLookPeriod{10};
 constexpr uint64_t kCpuAgeParts = 50;
-/// Storing a record; the clock reads beside it are measured (docs/overhead.md).
+/// Of a call and of an event, beside what storing a record costs, which is measured: arguments, new
+/// chunks (docs/overhead.md).
 constexpr double kPairNs = 3;
 constexpr double kSingleNs = 2;
 /// What the agent does for a record: drains, encodes and compresses it (docs/overhead.md).
@@ -35,17 +36,6 @@ constexpr double kCountedNs = 4;
 
 std::chrono::nanoseconds until_beat() {
   return std::chrono::nanoseconds(until_beat_ns(wall_ns(), kPeriodNs));
-}
-
-double measure_tick_read_ns(clock::TickSource source) {
-  constexpr int kReads = 1000;
-  double least = 1e9;
-  for (int round = 0; round < 5; ++round) {
-    const uint64_t begin = monotonic_ns();
-    for (int i = 0; i < kReads; ++i) static_cast<void>(clock::now_ticks(source));
-    least = std::min(least, static_cast<double>(monotonic_ns() - begin) / kReads);
-  }
-  return least;
 }
 
 /// Whose word says something else.
@@ -102,7 +92,6 @@ Housekeeping::Housekeeping(const Config& config, State* state, Inbox* inbox, Mod
       budget_(config.arguments.options.budget_percent),
       nccl_levels_(config.job_folder, modes, inbox,
                    [this](uint32_t process, uint32_t site) { budget_.forget(process, site); }),
-      tick_read_ns_(0),
       events_(state, affinity::count_cpus(config.allowed_cpus)) {}
 
 Housekeeping::~Housekeeping() { stop(); }
@@ -174,7 +163,7 @@ void Housekeeping::run() {
   // Ranks attach while this starts; they come first.
   ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
   let_ranks_start();
-  tick_read_ns_ = measure_tick_read_ns(tick_source_);
+  record_costs_ = measure_record_costs(tick_source_);
   connect_to_service();
   providers_.start();
   last_second_ns_ = monotonic_ns();
@@ -346,8 +335,8 @@ double Housekeeping::read_counting_costs() {
 }
 
 double Housekeeping::take_costs(Load* load) const {
-  const double pair_ns = 2 * tick_read_ns_ + kPairNs;
-  const double single_ns = tick_read_ns_ + kSingleNs;
+  const double pair_ns = record_costs_.call_ns + kPairNs;
+  const double single_ns = record_costs_.event_ns + kSingleNs;
   double cost_ns = 0;
   for (uint32_t kind = 0; kind < kRecordKindCount; ++kind) {
     const uint64_t now = load->activity->kind_count[kind].load(std::memory_order_relaxed);
@@ -366,7 +355,7 @@ double Housekeeping::take_costs(Load* load) const {
 }
 
 std::vector<SiteLoad> Housekeeping::read_sites(double seconds) {
-  const double call_ns = 2 * tick_read_ns_ + kPairNs + kAgentRecordNs;
+  const double call_ns = record_costs_.call_ns + kPairNs + kAgentRecordNs;
   std::vector<SiteLoad> sites;
   modes_->for_each([&](uint32_t process, const std::atomic<uint32_t>* modes) {
     const auto found = loads_.find(process);

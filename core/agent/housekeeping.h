@@ -27,6 +27,7 @@
 #include "core/agent/nccl_levels.h"
 #include "core/agent/node_host.h"
 #include "core/agent/process_events.h"
+#include "core/agent/record_cost.h"
 #include "core/agent/recording_notes.h"
 #include "core/agent/server.h"
 #include "core/agent/state.h"
@@ -132,7 +133,7 @@ class Housekeeping : public ProcessListener {
   TopologyFile topology_file_;
   Budget budget_;
   NcclLevels nccl_levels_;
-  double tick_read_ns_;  ///< what reading the clock costs here
+  RecordCosts record_costs_{};  ///< on this machine
   std::map<uint32_t, Load> loads_;
   std::map<uint32_t, NodeHost::Cost> provider_costs_;  ///< at the last second
   uint64_t last_agent_cpu_ns_ = 0;

@@ -151,7 +151,7 @@ static inline const struct aon_annotations* aon_annotations_(void) {
 static inline int aon_is_present(void) { return aon_annotations_()->region != 0; }
 
 /// The region of this name; ask once and keep it. Null without AON, which all functions take.
-/// Errors: when there are more than 8000 names all further ones are "(more names)".
+/// Errors: beyond 8000 names, or 1 MiB of them, all further ones are "(more names)".
 static inline aon_region_t aon_region(const char* name) {
   const struct aon_annotations* functions = aon_annotations_();
   return functions->region != 0 && name != 0 ? functions->region(name) : 0;

@@ -38,7 +38,7 @@ template <const Site& site, Function& real>
   const uint32_t id = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(communicator));
   const uint64_t bytes = static_cast<uint64_t>(count) * 8;
   const uint64_t peer_tag = aon::pack_pair(peer, tag);
-  const aon::OpenCall call = aon::begin_call(aon::writer(), site.id, id, peer_tag, bytes);
+  aon::OpenCall call = aon::begin_call(aon::writer(), site.id, id, peer_tag, bytes);
   const int result = real(HOTPATH_ARGUMENTS);
   finish_message(call, aon::kOutgoing | aon::kNonblocking, id, bytes, peer_tag,
                  reinterpret_cast<uint64_t>(request));
