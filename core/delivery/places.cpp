@@ -38,12 +38,13 @@ Result<UniqueFd> Places::open(const Bringer& bringer) {
   if (mkdir(spool_.c_str(), 0700) != 0 && errno != EEXIST)
     return errno_error("cannot create", spool_, errno);
   const std::string holder = this->holder(bringer);
-  return holder.empty() ? open_new(bringer) : open_again(holder, bringer.agent);
+  return holder.empty() ? open_new(bringer) : open_again(holder, bringer);
 }
 
-Result<UniqueFd> Places::open_again(const std::string& holder, const std::string& agent) {
+Result<UniqueFd> Places::open_again(const std::string& holder, const Bringer& bringer) {
   auto entry = by_agent_.extract(holder);
-  entry.key() = agent;
+  entry.key() = bringer.agent;
+  entry.mapped().rank_count = bringer.rank_count;
   entry.mapped().left_bytes = 0;
   entry.mapped().is_told = false;
   const std::string path = spool_ + "/" + entry.mapped().name;
@@ -59,7 +60,7 @@ Result<UniqueFd> Places::open_new(const Bringer& bringer) {
         number == 1 ? bringer.node : bringer.node + "~" + std::to_string(number);
     const std::string path = spool_ + "/" + name;
     if (mkdir(path.c_str(), 0700) == 0) {
-      by_agent_[bringer.agent] = {name, bringer.node, bringer.spool, 0, false};
+      by_agent_[bringer.agent] = {name, bringer.node, bringer.spool, bringer.rank_count, 0, false};
       return open_file(path, kFolderFlags);
     }
     if (errno != EEXIST) return errno_error("cannot create", path, errno);
@@ -70,6 +71,12 @@ Result<UniqueFd> Places::open_new(const Bringer& bringer) {
 uint64_t Places::left_bytes() const {
   uint64_t sum = 0;
   for (const auto& [agent, place] : by_agent_) sum += place.left_bytes;
+  return sum;
+}
+
+uint32_t Places::rank_count() const {
+  uint32_t sum = 0;
+  for (const auto& [agent, place] : by_agent_) sum += place.rank_count;
   return sum;
 }
 

@@ -26,6 +26,7 @@ struct Bringer {
   std::string agent;  ///< node, pid and start time
   std::string node;
   uint32_t spool = 0;  ///< frames.h
+  uint32_t rank_count = 0;
 };
 
 class Places {
@@ -43,17 +44,20 @@ class Places {
   void leave(const std::string& agent, uint64_t bytes) { by_agent_[agent].left_bytes = bytes; }
   /// Of all that have gone.
   uint64_t left_bytes() const;
+  /// Of all that ever came, but of those whose folder went over to another agent.
+  uint32_t rank_count() const;
 
  private:
   struct Place {
     std::string name;  ///< below DIR/spool
     std::string node;
     uint32_t spool = 0;
+    uint32_t rank_count = 0;
     uint64_t left_bytes = 0;
     bool is_told = false;
   };
 
-  Result<UniqueFd> open_again(const std::string& holder, const std::string& agent);
+  Result<UniqueFd> open_again(const std::string& holder, const Bringer& bringer);
   Result<UniqueFd> open_new(const Bringer& bringer);
 
   std::string spool_;

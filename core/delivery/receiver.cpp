@@ -152,12 +152,6 @@ uint32_t Receiver::open_count() const {
   }));
 }
 
-uint32_t Receiver::rank_count() const {
-  uint32_t sum = 0;
-  for (const auto& [agent, count] : ranks_) sum += count;
-  return sum;
-}
-
 void Receiver::step(int timeout_ms, int wake_fd) {
   std::vector<pollfd> fds{{wake_fd, POLLIN, 0}};
   for (const UniqueFd& listener : listeners_) fds.push_back({listener.get(), POLLIN, 0});
@@ -285,7 +279,7 @@ bool Receiver::handle(Guest& guest) {
 bool Receiver::take_offer(Guest& guest, const cluster::Offer& offer) {
   const Bringer bringer{
       guest.node + " " + std::to_string(offer.pid) + " " + std::to_string(offer.start_time_ticks),
-      guest.node, offer.spool};
+      guest.node, offer.spool, offer.rank_count};
   if (guest.node == settings_.node) return refuse(guest, "it has the name of this node");
   if (offer.world_size != settings_.world_size)
     return refuse(guest, "it is of a launch of " + std::to_string(offer.world_size) +
@@ -311,7 +305,6 @@ bool Receiver::take_offer(Guest& guest, const cluster::Offer& offer) {
   // Another one each time: an archive that was begun before must not count as one that has this.
   guest.mark = bringer.agent + " " + std::to_string(++offer_count_) + " " + kDelivered;
   guest.beaten_ms = now_ms();
-  ranks_[bringer.agent] = offer.rank_count;
   return true;
 }
 

@@ -61,7 +61,7 @@ class Receiver {
   /// bring; the ranks of all that ever came.
   uint32_t guest_count() const;
   uint32_t open_count() const;
-  uint32_t rank_count() const;
+  uint32_t rank_count() const { return places_.rank_count(); }
 
  private:
   struct Guest;
@@ -89,7 +89,6 @@ class Receiver {
   cluster::Token token_;
   std::vector<UniqueFd> listeners_;
   std::map<int, std::unique_ptr<Guest>> guests_;  ///< by descriptor
-  std::map<std::string, uint32_t> ranks_;         ///< by agent: of those that ever came
   Places places_;
   uint64_t offer_count_ = 0;
   int64_t next_look_ms_ = 0;

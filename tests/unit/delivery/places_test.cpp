@@ -58,6 +58,18 @@ TEST_F(PlacesTest, go_over_to_who_brings_the_same_spool_again) {
   EXPECT_EQ(places.holder({"n2 9 1", "n2", 5}), "") << "it removes its own";
 }
 
+TEST_F(PlacesTest, have_the_ranks_of_who_has_them_now) {
+  Places places(root_ / "spool");
+  ASSERT_TRUE(places.open({"n2 7 1", "n2", 5, 4}));
+  ASSERT_TRUE(places.open({"n3 7 1", "n3", 6, 2}));
+  EXPECT_EQ(places.rank_count(), 6u);
+  ASSERT_TRUE(places.open({"n2 8 1", "n2", 5, 3}));
+  EXPECT_EQ(places.rank_count(), 5u) << "its own, and of the one before none";
+  places.tell("n2 8 1");
+  ASSERT_TRUE(places.open({"n2 9 1", "n2", 5, 1}));
+  EXPECT_EQ(places.rank_count(), 6u) << "beside one whose records are in an archive";
+}
+
 /// One of them is named as the second folder of the other would be.
 TEST_F(PlacesTest, of_agents_beside_each_other_on_a_node_stay_apart) {
   Places places(root_ / "spool");
