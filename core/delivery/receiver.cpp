@@ -287,12 +287,15 @@ bool Receiver::take_offer(Guest& guest, const cluster::Offer& offer) {
   const std::string lease = cluster::agent_lease(settings_.job_folder, guest.node);
   const std::optional<LeaseOwner> held = read_lease(lease);
   const std::string holder = places_.holder(bringer);
-  if (held && held->is_alive && holder != bringer.agent)
+  const auto is_holders = [&](const auto& one) {
+    return one.second.get() != &guest && !holder.empty() && one.second->agent == holder;
+  };
+  // One whose spool another agent goes on with does not come again: its lease keeps nobody away.
+  const bool is_there = holder.empty() || std::any_of(guests_.begin(), guests_.end(), is_holders);
+  if (held && held->is_alive && holder != bringer.agent && is_there)
     return refuse(guest, "another agent of node " + guest.node + " is there");
   // The connection that broke may have something left; it must not come over what comes now.
-  std::erase_if(guests_, [&](const auto& one) {
-    return one.second.get() != &guest && !holder.empty() && one.second->agent == holder;
-  });
+  std::erase_if(guests_, is_holders);
   Status status = cluster::make_agents_folder(settings_.job_folder);
   Result<UniqueFd> folder = status ? places_.open(bringer) : Result<UniqueFd>(status.error());
   if (folder)
