@@ -84,6 +84,7 @@ struct Receiver::Guest {
   bool is_assembled = false;
   bool is_refused = false;
   std::map<std::string, uint64_t> file_bytes;  ///< of what it brought
+  uint64_t stored_bytes = 0;                   ///< the sum: asked for with every part of every guest
 
   // The part that comes in.
   cluster::Part part{};
@@ -91,10 +92,8 @@ struct Receiver::Guest {
   uint32_t part_left = 0;
   UniqueFd part_file;
 
-  uint64_t stored_bytes() const {
-    uint64_t sum = 0;
-    for (const auto& [name, bytes] : file_bytes) sum += bytes;
-    return sum;
+  void store(const std::string& name, uint64_t bytes) {
+    stored_bytes += bytes - std::exchange(file_bytes[name], bytes);
   }
   /// Of a file that is not whole yet.
   uint64_t begun_bytes() const {
@@ -321,7 +320,7 @@ bool Receiver::has_room(const Guest& guest, uint64_t more_bytes) const {
   if (free_bytes < status.f_blocks * block_bytes / kSparedShare + more_bytes) return false;
   if (status.f_type != TMPFS_MAGIC) return true;
   uint64_t sum = places_.left_bytes() + more_bytes;
-  for (const auto& [fd, one] : guests_) sum += one->stored_bytes() + one->begun_bytes();
+  for (const auto& [fd, one] : guests_) sum += one->stored_bytes + one->begun_bytes();
   return sum <= settings_.node_bytes;
 }
 
@@ -335,7 +334,7 @@ bool Receiver::take_part(Guest& guest, const cluster::Part& part) {
     return false;
   const auto known = guest.file_bytes.find(name);
   const uint64_t there_bytes = known == guest.file_bytes.end() ? 0 : known->second;
-  if (guest.stored_bytes() - there_bytes + part.total_bytes > settings_.node_bytes)
+  if (guest.stored_bytes - there_bytes + part.total_bytes > settings_.node_bytes)
     return refuse(guest, "it is larger than --disk allows");
   const bool goes_on = is_whole && part.offset != 0;
   if (goes_on && (guest.part_of != name || guest.part.mode != part.mode ||
@@ -366,12 +365,12 @@ bool Receiver::open_part(Guest& guest, const cluster::Part& part, const std::str
 bool Receiver::end_part(Guest& guest) {
   const uint64_t end = guest.part.offset + guest.part.byte_count;
   const bool is_whole = guest.part.mode == cluster::PartMode::kWhole;
-  if (!is_whole) guest.file_bytes[guest.part_of] = end;
+  if (!is_whole) guest.store(guest.part_of, end);
   if (is_whole && end != guest.part.total_bytes) return true;
   const std::string name = std::exchange(guest.part_of, {});
   guest.part_file.reset();
   if (!is_whole) return true;
-  guest.file_bytes[name] = end;
+  guest.store(name, end);
   const int folder = guest.folder.get();
   if (renameat(folder, part_name(name).c_str(), folder, name.c_str()) == 0) return true;
   return refuse(guest, "cannot write " + name);
@@ -381,7 +380,11 @@ bool Receiver::end_part(Guest& guest) {
 bool Receiver::take_gone(Guest& guest, const cluster::Gone& gone) {
   const std::string name = text_of(gone.name);
   if (guest.is_complete || !is_file_name(name)) return false;
-  if (guest.file_bytes.erase(name) != 0) unlinkat(guest.folder.get(), name.c_str(), 0);
+  const auto known = guest.file_bytes.find(name);
+  if (known == guest.file_bytes.end()) return true;
+  guest.stored_bytes -= known->second;
+  guest.file_bytes.erase(known);
+  unlinkat(guest.folder.get(), name.c_str(), 0);
   return true;
 }
 
@@ -488,7 +491,7 @@ void Receiver::drop(int fd, const char* why) {
     AON_LOG_WARNING("spool of %s is not complete: %s", guest.node.c_str(), why);
   const bool is_dropped =
       guest.is_assembled && settings_.waits_for_archive && settings_.drops_spool;
-  if (guest.folder) places_.leave(guest.agent, is_dropped ? 0 : guest.stored_bytes());
+  if (guest.folder) places_.leave(guest.agent, is_dropped ? 0 : guest.stored_bytes);
   guests_.erase(found);
 }
 

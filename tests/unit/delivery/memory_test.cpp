@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/magic.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/vfs.h>
+#include <time.h>
 
 #include <atomic>
 #include <filesystem>
@@ -57,6 +59,9 @@ class InMemory : public testing::Test {
     const fs::path folder = root_ / ("of-" + node);
     fs::create_directories(folder);
     std::ofstream(folder / "p0.0.aon") << std::string(bytes, 'x');
+    return deliver(node, folder);
+  }
+  std::string deliver(const std::string& node, const fs::path& folder) const {
     Courier courier({folder.string(), node, 7, 1, 1, 0});
     EXPECT_TRUE(courier.connect(address_));
     static_cast<void>(courier.send_rest());
@@ -65,6 +70,23 @@ class InMemory : public testing::Test {
       if (place && !place->empty()) return *place;
     }
     return courier.refusal();
+  }
+
+  /// CPU time of the receiver for each of so many files of another node.
+  double cost_ns(const std::string& node, int count) {
+    const fs::path folder = root_ / ("of-" + node);
+    fs::create_directories(folder);
+    for (int i = 0; i < count; ++i) std::ofstream(folder / ("p" + std::to_string(i) + ".0.aon"));
+    const int64_t before_ns = cpu_ns();
+    EXPECT_EQ(deliver(node, folder), "n1:" + root_.string());
+    return static_cast<double>(cpu_ns() - before_ns) / count;
+  }
+  int64_t cpu_ns() {
+    clockid_t clock{};
+    timespec now{};
+    EXPECT_EQ(pthread_getcpuclockid(thread_.native_handle(), &clock), 0);
+    EXPECT_EQ(clock_gettime(clock, &now), 0);
+    return now.tv_sec * 1'000'000'000 + now.tv_nsec;
   }
 
   fs::path root_;
@@ -79,6 +101,12 @@ TEST_F(InMemory, spools_whose_couriers_have_gone_count_too) {
   EXPECT_THAT(deliver("n3", 3u << 20), testing::StartsWith("no room for it"));
   EXPECT_TRUE(fs::is_empty(root_ / "spool" / "n3")) << "what was begun is of no use";
   EXPECT_EQ(deliver("n4", 1u << 19), "n1:" + root_.string());
+}
+
+/// Of thousands of ranks each has a file.
+TEST_F(InMemory, a_file_costs_the_same_however_many_there_are) {
+  const double few_ns = cost_ns("n2", 2000);
+  EXPECT_LT(cost_ns("n3", 16'000), 3 * few_ns);
 }
 
 }  // namespace
