@@ -69,6 +69,11 @@ void remove_launch(const fs::path& folder, fs::file_time_type now) {
   if (is_of_agents) rmdir(folder.c_str());
 }
 
+bool is_same_file(const struct stat& one, const struct stat& other) {
+  return one.st_ino == other.st_ino && one.st_mtim.tv_sec == other.st_mtim.tv_sec &&
+         one.st_mtim.tv_nsec == other.st_mtim.tv_nsec;
+}
+
 }  // namespace
 
 bool is_on_disk_of_node(const std::string& folder) {
@@ -116,9 +121,10 @@ void remove_forgotten(const std::string& meeting) {
 
 AddressMirror::~AddressMirror() {
   if (has_told_) withdraw_from(meeting_, node_, own_);
-  for (const auto& [node, token] : others_) {
+  for (const auto& [node, other] : others_) {
+    if (!other.is_brought) continue;
     const Result<AgentAddress> here = read_address(agents_, node);
-    if (here && here->token == token) remove_address(agents_, node);
+    if (here && here->token == other.token) remove_address(agents_, node);
   }
 }
 
@@ -150,23 +156,35 @@ void AddressMirror::take_others() {
   const std::vector<std::string> nodes = list_nodes(meeting_);
   const std::set<std::string> there(nodes.begin(), nodes.end());
   for (auto other = others_.begin(); other != others_.end();) {
-    if (there.count(other->first) == 0) {
-      remove_address(agents_, other->first);
-      other = others_.erase(other);
-    } else {
+    if (there.count(other->first) != 0) {
       ++other;
+      continue;
     }
+    if (other->second.is_brought) remove_address(agents_, other->first);
+    other = others_.erase(other);
   }
   for (const std::string& node : nodes) {
-    const Result<AgentAddress> address = read_address(meeting_, node);
-    if (node == node_ || !address) continue;
-    const auto known = others_.find(node);
-    if (known != others_.end() && known->second == address->token) continue;
-    // Where it is here already, the directory is shared, and the file is its owner's.
-    const Result<AgentAddress> here = read_address(agents_, node);
-    if (known == others_.end() && here && here->token == address->token) continue;
-    if (write_address(agents_, node, *address)) others_[node] = address->token;
+    if (node != node_) take(node);
   }
+}
+
+void AddressMirror::take(const std::string& node) {
+  struct stat file {};
+  if (lstat((meeting_ + "/" + node + ".address").c_str(), &file) != 0) return;
+  const auto known = others_.find(node);
+  if (known != others_.end() && is_same_file(known->second.file, file)) return;
+  const Result<AgentAddress> address = read_address(meeting_, node);
+  if (!address) return;
+  if (known != others_.end() && known->second.token == address->token) {
+    known->second.file = file;  // written anew, so that it is not forgotten
+    return;
+  }
+  // Where it is here already, the directory is shared, and the file is its owner's.
+  const Result<AgentAddress> here = read_address(agents_, node);
+  const bool was_brought = known != others_.end() && known->second.is_brought;
+  const bool is_brought = was_brought || !here || here->token != address->token;
+  if (!is_brought || write_address(agents_, node, *address))
+    others_[node] = {address->token, file, is_brought};
 }
 
 }  // namespace aon::cluster

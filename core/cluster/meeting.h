@@ -6,6 +6,8 @@
 /// Thread: any.   Cost: a few file operations.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <map>
 #include <string>
@@ -33,8 +35,10 @@ void withdraw_from(const std::string& meeting, const std::string& node, const To
 void remove_forgotten(const std::string& meeting);
 
 /// Keeps DIR/agents as if all nodes saw it: this node's address goes to the meeting folder, those
-/// of the others come from there.
-/// Owner: a process that may be killed at any time.   Thread: one.
+/// of the others come from there. An address that has not changed is read once: thousands of nodes
+/// look at each other's, in a folder that may be in a home directory.
+/// Owner: a process that may be killed at any time.   Thread: one.   Cost of a look: a stat() per
+/// node.
 class AddressMirror {
  public:
   AddressMirror(std::string agents, std::string meeting, std::string node)
@@ -49,8 +53,16 @@ class AddressMirror {
   bool is_early() const;
 
  private:
+  /// The address of another node.
+  struct Other {
+    Token token;
+    struct stat file;  ///< of the meeting folder, when it was read
+    bool is_brought;   ///< to agents_, which is not seen by its owner
+  };
+
   void tell_own(int64_t now_ms);
   void take_others();
+  void take(const std::string& node);
 
   std::string agents_;
   std::string meeting_;
@@ -60,7 +72,7 @@ class AddressMirror {
   int64_t told_ms_ = 0;
   int64_t next_look_ms_ = 0;
   int64_t started_ms_ = 0;
-  std::map<std::string, Token> others_;  ///< whose addresses are in agents_
+  std::map<std::string, Other> others_;
 };
 
 }  // namespace aon::cluster
