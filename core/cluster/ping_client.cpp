@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 #include <vector>
 
 #include "core/cluster/handshake.h"
@@ -77,14 +78,21 @@ void PingClient::run(const std::function<void()>& prepare) {
   leave_parent(true);
 }
 
-/// Connects to the best candidate that answers, unless it is the parent already.
+/// Connects to the best candidate that answers, unless it is the parent already. Those that do not
+/// answer keep nobody from the ones behind them: the next look goes on there.
 void PingClient::look_for_parent() {
-  const std::vector<std::string> nodes = list_nodes(agents_);
-  size_t tries = 0;
-  for (const std::string& candidate : parent_candidates(nodes, node_)) {
+  const std::vector<std::string> candidates = parent_candidates(list_nodes(agents_), node_);
+  size_t next = std::exchange(next_candidate_, 0);
+  if (parent_fd_ || next >= candidates.size()) next = 0;
+  for (size_t tries = 0; next < candidates.size(); ++next) {
+    const std::string& candidate = candidates[next];
     if (candidate == parent_) return;
     if (has_left(candidate)) continue;
-    if (tries++ >= kMaxTries || is_stopping_.load(std::memory_order_relaxed)) return;
+    if (is_stopping_.load(std::memory_order_relaxed)) return;
+    if (tries++ == kMaxTries) {
+      next_candidate_ = next;
+      return;
+    }
     if (connect(candidate)) return;
   }
 }

@@ -79,6 +79,7 @@ class PingClient {
   std::string parent_;
   Token parent_token_{};
   std::map<std::string, Token> left_;  ///< parents that said Leaving
+  size_t next_candidate_ = 0;          ///< behind those that did not answer
   uint64_t ping_number_ = 0;
   uint64_t shortest_ticks_ = UINT64_MAX;  ///< there and back to this parent
   int64_t start_ms_ = 0;

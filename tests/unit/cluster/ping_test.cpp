@@ -201,6 +201,20 @@ TEST_F(Pings, node_without_anybody_above_it_waits_in_peace) {
   EXPECT_TRUE(exchanges_.pings().empty());
 }
 
+/// As of nodes that were lost: their addresses stay.
+TEST_F(Pings, nodes_that_do_not_answer_keep_nobody_from_those_behind_them) {
+  uint16_t port = 0;
+  { const Result<UniqueFd> listener = listen_on("127.0.0.1", &port); }
+  for (const char* name : {"n1", "n2", "n3", "n4", "n5"})
+    ASSERT_TRUE(write_address(folder_, name, {random_token(), {{"127.0.0.1", port}}}));
+  PingServer server(token_, kSource);
+  announce(server, "n6", token_);
+  PingClient client(folder_, "n7", kSource, exchanges_.sink());
+  client.start();
+  EXPECT_TRUE(exchanges_.wait_for("n6", kFirstBurst));
+  client.stop();
+}
+
 TEST_F(Pings, strangers_get_a_challenge_and_nothing_else) {
   PingServer server(token_, kSource);
   const std::vector<Endpoint> endpoints = announce(server, "n1", token_);
