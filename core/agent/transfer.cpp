@@ -243,7 +243,7 @@ Transfer::~Transfer() {
 bool Transfer::sees_others() const {
   const auto nodes = cluster::read_presence(config_.job_folder);
   return std::any_of(nodes.begin(), nodes.end(), [&](const cluster::NodePresence& one) {
-    return one.node != config_.node && !delivery::is_mark_of_guest(config_.job_folder, one.node);
+    return one.node != config_.node && !delivery::is_mark_of_guest(config_.job_folder, one);
   });
 }
 

@@ -22,7 +22,6 @@
 #include "core/base/sync_files.h"
 #include "core/cluster/handshake.h"
 #include "core/cluster/newcomers.h"
-#include "core/cluster/presence.h"
 #include "core/cluster/wire.h"
 #include "core/delivery/names.h"
 
@@ -109,12 +108,13 @@ struct Receiver::Guest {
   }
 };
 
-bool is_mark_of_guest(const std::string& job_folder, const std::string& node) {
-  const std::optional<LeaseOwner> lease = read_lease(cluster::agent_lease(job_folder, node));
+bool is_mark_of_guest(const std::string& job_folder, const cluster::NodePresence& node) {
+  if (node.presence == cluster::Presence::kDone) return node.token.ends_with(kDelivered);
+  const std::optional<LeaseOwner> lease = read_lease(cluster::agent_lease(job_folder, node.node));
   if (lease) return lease->token == kDelivered;
   const auto nodes = cluster::read_presence(job_folder);
   return std::any_of(nodes.begin(), nodes.end(), [&](const cluster::NodePresence& one) {
-    return one.node == node && one.token.ends_with(kDelivered);
+    return one.node == node.node && one.token.ends_with(kDelivered);
   });
 }
 

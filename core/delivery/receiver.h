@@ -25,6 +25,7 @@
 #include "core/base/unique_fd.h"
 #include "core/cluster/address.h"
 #include "core/cluster/frames.h"
+#include "core/cluster/presence.h"
 #include "core/delivery/places.h"
 
 namespace aon::delivery {
@@ -42,8 +43,8 @@ struct ReceiverSettings {
   bool drops_spool = false;       ///< an archive that has it leaves no spool
 };
 
-/// True for a mark in DIR/agents that a receiver keeps.
-bool is_mark_of_guest(const std::string& job_folder, const std::string& node);
+/// True for a mark in DIR/agents, as it was just read, that a receiver keeps.
+bool is_mark_of_guest(const std::string& job_folder, const cluster::NodePresence& node);
 
 class Receiver {
  public:

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
 
 #include "tests/unit/delivery/delivery_case.h"
 
@@ -302,6 +303,24 @@ TEST_F(Delivery, words_out_of_order_end_the_connection) {
   ASSERT_TRUE(is_marked(Presence::kDone));
   ASSERT_TRUE(say(late, part("p0.0.aon", "more")));
   EXPECT_TRUE(is_dropped(late)) << "complete already";
+}
+
+/// Of a thousand nodes each mark is asked about, again and again.
+TEST_F(Delivery, a_mark_that_was_read_is_not_read_again) {
+  const UniqueFd fd = offer_by_hand();
+  ASSERT_TRUE(is_marked(Presence::kLive));
+  EXPECT_TRUE(is_mark_of_guest(job_.string(), presence().at(0)));
+  ASSERT_TRUE(say(fd, make_frame<cluster::Complete>()));
+  ASSERT_TRUE(is_marked(Presence::kDone));
+  is_stopping_ = true;
+  thread_.join();
+  const cluster::NodePresence done = presence().at(0);
+  const UniqueFd notify(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  ASSERT_GE(inotify_add_watch(notify.get(), (job_ / "agents").c_str(), IN_OPEN), 0);
+  EXPECT_TRUE(is_mark_of_guest(job_.string(), done));
+  char events[4096];
+  EXPECT_EQ(::read(notify.get(), events, sizeof(events)), -1) << "something was opened";
+  EXPECT_FALSE(is_mark_of_guest(job_.string(), {"n2", Presence::kDone, "n2 4711 0", "", 0}));
 }
 
 TEST_F(Delivery, a_receiver_that_goes_is_an_error_and_the_spool_stays) {
