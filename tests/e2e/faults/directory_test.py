@@ -13,6 +13,7 @@ import unittest
 from fault_test import (
     BUILD,
     IS_SANITIZED,
+    WORKER,
     FaultCase,
     agent_pids,
     environment,
@@ -182,6 +183,73 @@ class Finalize(OneRankCase):
             process = run(["aon", command, self.counts])
             self.assert_exit(process, 2)
             self.assertIn("no job directory", process.stderr)
+
+
+class LaterAgent(FaultCase):
+    """A second program of the launch comes while the agent of the first still has the lease of the
+    node, which is this process: both record into the same spool."""
+
+    def setUp(self):
+        super().setUp()
+        go = self.folder / "go"
+        script = ('aon-run -o "$0" "$1" early "$2" 3; while [ ! -e "$3" ]; do sleep 0.05; done; '
+                  'exec aon-run -o "$0" "$1" later "$2" 5')
+        self.process = self.start("mpirun", "-n", 1, "bash", "-c", script, self.output, WORKER,
+                                  self.counts, go)
+        wait_until((self.output / "aon.json").exists, what="the archive of the first")
+        wait_until(lambda: not agent_pids(self.output), what="the end of its agent")
+        (self.spool,) = (self.output / "spool").iterdir()
+        (self.output / "agents").mkdir(mode=0o700)
+        self.mark(self.output, "lease").write_text(self.own_lease())
+        go.touch()
+        wait_until(self.mark(self.output, "next").exists, what="the mark of who waits")
+
+    def mark(self, job, kind):
+        return job / "agents" / f"{self.spool.name}.{kind}"
+
+    def own_lease(self):
+        space = os.readlink("/proc/self/ns/pid").strip("pid:[]")
+        host = socket.gethostname() + ("" if space == "4026531836" else f"@{space}")
+        with open("/proc/self/stat", encoding="utf-8") as stat_file:
+            start = stat_file.read().rpartition(")")[2].split()[19]
+        return f"{host} {os.getpid()} {start} test"
+
+    def assert_awaited(self, job):
+        """Its keeper says so, again and again."""
+        mark = self.mark(job, "next")
+        self.assertEqual(int(mark.read_text().split()[1]), agent_pids(self.output)[0])
+        told = mark.stat().st_mtime_ns
+        wait_until(lambda: mark.stat().st_mtime_ns > told, what="a sign of life of who waits")
+
+    def assert_whole(self, job):
+        """When the first has gone: the other one has the lease, and all is in its archive."""
+        self.mark(job, "lease").unlink()
+        wait_until(lambda: not self.mark(job, "next").exists(), what="the end of the waiting")
+        owner = int(self.mark(job, "lease").read_text().split()[1])
+        self.assertEqual(owner, agent_pids(self.output)[0])
+        (self.counts / "end").touch()
+        _, errors = self.process.communicate(timeout=60)
+        self.assertEqual(self.process.returncode, 0, errors)
+        wait_until(lambda: not agent_pids(self.output), what="the agent's end")
+        document = ledger(job)
+        self.assert_law(document)
+        self.assertTrue(document["job"]["complete"], document["job"])
+        self.assertEqual(document["counted"], {"MPI_Get_version": 3 + 2 * 5})
+        self.assertFalse((job / "agents").exists(), "nothing is left of them")
+
+    def test_the_spool_is_not_dropped_while_it_waits(self):
+        self.assert_awaited(self.output)
+        self.mark(self.output, "done").write_text(self.own_lease() + " shares")
+        self.assert_exit(run(["aon", "finalize", "--quiet", "--from-agent", "--drop-spool",
+                              f"--node={self.spool.name}", self.output]))
+        self.assertTrue(self.spool.exists())
+        self.assert_whole(self.output)
+
+    def test_it_waits_where_the_directory_is_now(self):
+        moved = self.folder / "moved"
+        self.output.rename(moved)
+        self.assert_awaited(moved)
+        self.assert_whole(moved)
 
 
 class KilledFinalize(FaultCase):
