@@ -178,6 +178,7 @@ class Errand {
 
   bool is_connected() const { return courier_.is_connected(); }
   bool is_refused() const { return !courier_.refusal().empty(); }
+  int64_t reached_ms() const { return courier_.reached_ms(); }
 
  private:
   void complain(const Status& status) {
@@ -220,7 +221,8 @@ int run_courier(const Config& config, delivery::Sender sender, int end_fd) {
       errand.go_on();
     }
     if (is_last && give_up_ms == 0) give_up_ms = now_ms() + kFindMs;
-    if (is_last && now_ms() >= give_up_ms) return kFailed;
+    // One that is busy with the spools of others has no time for our words: the keeper waits.
+    if (is_last && now_ms() >= std::max(give_up_ms, errand.reached_ms() + kFindMs)) return kFailed;
     if (is_last) {
       pause_ms(kShortStepMs);
     } else {

@@ -112,6 +112,7 @@ Status Courier::connect(const cluster::AgentAddress& address) {
       status = fd.error();
       continue;
     }
+    reached_ms_ = now_ms();
     const timeval longest{kSendSeconds, 0};
     setsockopt(fd->get(), SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof(longest));
     const int64_t deadline_ms = now_ms() + kHandshakeMs;

@@ -40,6 +40,8 @@ class Courier {
 
   Status connect(const cluster::AgentAddress& address);
   bool is_connected() const { return static_cast<bool>(socket_); }
+  /// When its host last took a connection, whatever came of it; 0: never.
+  int64_t reached_ms() const { return reached_ms_; }
   /// Why the receiver does not want it; empty: it does.
   const std::string& refusal() const { return refusal_; }
 
@@ -76,6 +78,7 @@ class Courier {
   UniqueFd socket_;
   std::map<std::string, Sent> sent_;
   int64_t next_append_ms_ = 0;
+  int64_t reached_ms_ = 0;
   std::string refusal_;
   std::string place_;  ///< HOST:DIR, when the archive is there
 };

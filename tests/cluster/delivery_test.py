@@ -4,7 +4,9 @@ archive is the same as with a shared one. Where they cannot, each keeps its own:
 
     delivery_test.py [unittest arguments]
 """
+import concurrent.futures
 import subprocess
+import time
 import unittest
 
 import cluster
@@ -13,6 +15,7 @@ from cluster import AON, AON_RUN, HEAT2D
 
 HOSTS = 3
 LOCAL = "/tmp/own/job"  # of each host: /tmp is its own
+WORKER = BUILD / "bin" / "fault_worker"
 RECORDS = BUILD / "bin" / "aon-canary-program"  # two regions, without MPI
 # Long enough for the agents to find each other and compare their clocks.
 BRIEF = """
@@ -132,6 +135,31 @@ class Delivery(TestCase):
         wait_until(lambda: list(self.meeting.iterdir()) == [], 60, "end of the agents")
         self.assert_exit(run([AON, "finalize", self.job_of("n1")]))
         self.assert_whole(ledger(self.job_of("n1")))
+
+    def test_a_receiver_that_is_busy_is_waited_for(self):
+        """With the spools of hundreds of nodes, say, all of which end at once."""
+        script = self.hosts.folder / "start.sh"
+        script.write_text(f"""case $(hostname) in
+            n1) mode=later ;;
+            *) mode=early; sleep 4 ;;
+        esac
+        exec {AON_RUN} -o {LOCAL} --rendezvous {self.meeting} {WORKER} $mode {self.hosts.folder} 5
+        """, encoding="utf-8")
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            job = pool.submit(self.hosts.mpirun, 1, "sh", script)
+            wait_until(lambda: list(self.meeting.glob("*/.receiver.address")), 20, "the receiver")
+            receiver = self.hosts.run("n1", "pgrep", "-x", "aon-receiver").stdout.split()
+            self.assertEqual(len(receiver), 1)
+            self.hosts.run("n1", "kill", "-STOP", *receiver)
+            time.sleep(14)  # the others have ended, and would not find each other
+            self.hosts.run("n1", "kill", "-CONT", *receiver)
+            (self.hosts.folder / "end").touch()
+            done = job.result()
+        self.assert_exit(done)
+        document = ledger(self.job_of("n1"))
+        self.assertTrue(document["job"]["complete"], document["job"])
+        self.assertEqual({r["node"] for r in document["ranks"]}, {"n1", "n2", "n3"})
+        self.assert_law(document)
 
     def test_a_lost_node_leaves_what_it_had_sent(self):
         self.start(*FOREVER)
