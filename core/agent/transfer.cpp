@@ -176,16 +176,26 @@ class Errand {
     return false;
   }
 
+  /// What the process ends with when nobody takes it.
+  int give_up() const {
+    const std::string none = "no agent of rank 0's node was found in " + config_.meeting;
+    AON_LOG_WARNING("the spool stays on %s: %s; aon finalize joins the directories",
+                    config_.node.c_str(), (problem_.empty() ? none : problem_).c_str());
+    return kFailed;
+  }
+
   bool is_connected() const { return courier_.is_connected(); }
   bool is_refused() const { return !courier_.refusal().empty(); }
   int64_t reached_ms() const { return courier_.reached_ms(); }
 
  private:
+  /// Once: it may come there all the same.
   void complain(const Status& status) {
-    if (has_complained_ && !is_refused()) return;
-    has_complained_ = true;
-    AON_LOG_WARNING("the spool stays on %s: %s", config_.node.c_str(),
-                    status.error().message.c_str());
+    const bool is_first = problem_.empty();
+    problem_ = status.error().message;
+    if (is_first && !is_refused())
+      AON_LOG_WARNING("the spool of %s is not with rank 0's yet: %s", config_.node.c_str(),
+                      problem_.c_str());
   }
 
   void leave_note(const std::string& place) const {
@@ -197,7 +207,7 @@ class Errand {
 
   const Config& config_;
   delivery::Courier courier_;
-  bool has_complained_ = false;
+  std::string problem_;  ///< the last one; empty: there was none
   int64_t try_pause_ms_ = kStepMs / 2;
   int64_t next_try_ms_ = 0;
 };
@@ -211,7 +221,7 @@ int run_courier(const Config& config, delivery::Sender sender, int end_fd) {
   for (;;) {
     mirror.step();
     const bool is_last = is_end_wanted(end_fd, 0);
-    if (errand.is_refused()) return kFailed;
+    if (errand.is_refused()) return errand.give_up();
     if (!errand.is_connected()) {
       if (const std::optional<int> result = errand.try_to_connect(is_last)) return *result;
     }
@@ -222,7 +232,8 @@ int run_courier(const Config& config, delivery::Sender sender, int end_fd) {
     }
     if (is_last && give_up_ms == 0) give_up_ms = now_ms() + kFindMs;
     // One that is busy with the spools of others has no time for our words: the keeper waits.
-    if (is_last && now_ms() >= std::max(give_up_ms, errand.reached_ms() + kFindMs)) return kFailed;
+    if (is_last && now_ms() >= std::max(give_up_ms, errand.reached_ms() + kFindMs))
+      return errand.give_up();
     if (is_last) {
       pause_ms(kShortStepMs);
     } else {
@@ -400,7 +411,12 @@ bool Transfer::wait_for_end(int64_t timeout_ms, const std::function<void()>& bea
     if (ended == process_) ended_cpu_ns_ += cpu_ns;
     if (ended != 0 && !(ended < 0 && errno == EINTR)) break;
     const int64_t late_ms = now_ms() - until_ms;
-    if (late_ms >= 0 && !std::exchange(is_killed, true)) ::kill(process_, SIGKILL);
+    if (late_ms >= 0 && !std::exchange(is_killed, true)) {
+      if (role_ == Role::kCourier)
+        AON_LOG_WARNING("the spool stays on %s, too: no archive of rank 0's node had it in time",
+                        config_.node.c_str());
+      ::kill(process_, SIGKILL);
+    }
     if (late_ms >= kKilledMs) break;
     pause_ms(step_ms);
     beat();

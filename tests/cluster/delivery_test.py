@@ -127,6 +127,14 @@ class Delivery(TestCase):
         self.assert_exit(run([AON, "finalize", *own]))
         self.assert_whole(ledger(own[0]))
 
+    def test_where_they_do_not_find_each_other_each_says_so(self):
+        done = self.launch(HEAT2D, "--size", 64, "--steps", 50, meeting="/tmp/meeting")
+        self.assert_exit(done)
+        for host in ("n2", "n3"):
+            said = (self.job_of(host) / f"agent.{host}.log").read_text()
+            self.assertIn(f"the spool stays on {host}: no agent of rank 0's node was found", said)
+            self.assertIn("aon finalize joins the directories", said)
+
     def test_not_assembled_the_spools_are_together(self):
         done = self.launch(HEAT2D, "--size", 64, "--steps", 50, options=["--no-assemble"])
         self.assert_exit(done)
