@@ -22,7 +22,8 @@ bool is_made_of_numbers(std::string_view text) {
   });
 }
 
-/// "fallback-PID-START.ring"
+}  // namespace
+
 bool is_ring_name(std::string_view name) {
   if (!name.starts_with(kRingStart) || !name.ends_with(kRingEnd)) return false;
   name.remove_prefix(kRingStart.size());
@@ -30,12 +31,12 @@ bool is_ring_name(std::string_view name) {
   return is_made_of_numbers(name);
 }
 
-}  // namespace
-
 /// "unrecorded-PID-TIME"
 bool is_link_name(std::string_view name) {
   return name.starts_with(kLinkStart) && is_made_of_numbers(name.substr(kLinkStart.size()));
 }
+
+std::string part_name(const std::string& name) { return "." + name + ".part"; }
 
 bool is_file_name(std::string_view name) {
   if (name.size() >= cluster::kMaxPartName) return false;

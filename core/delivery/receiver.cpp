@@ -19,10 +19,10 @@
 #include "core/base/file.h"
 #include "core/base/lease.h"
 #include "core/base/log.h"
-#include "core/base/sync_files.h"
 #include "core/cluster/handshake.h"
 #include "core/cluster/newcomers.h"
 #include "core/cluster/wire.h"
+#include "core/delivery/guest.h"
 #include "core/delivery/names.h"
 
 namespace aon::delivery {
@@ -36,7 +36,7 @@ constexpr int64_t kHandshakeMs = 2000;
 constexpr int64_t kFarewellMs = 2000;  ///< for a courier to read why it is refused
 constexpr int64_t kLookMs = 500;
 constexpr int64_t kBeatMs = kLeaseBeatSeconds * 1000;
-constexpr uint32_t kFewGuests = 8;
+constexpr int kSyncStepMs = 20;  ///< while files are synced
 constexpr size_t kBufferBytes = 65536;
 constexpr int kMostAccepted = 128;  ///< in a turn
 constexpr int kNoDescriptorMs = 100;
@@ -48,10 +48,6 @@ template <size_t N>
 std::string text_of(const char (&field)[N]) {
   return {field, strnlen(field, N)};
 }
-
-std::string part_name(const std::string& name) { return "." + name + ".part"; }
-
-bool is_ring(const std::string& name) { return name.ends_with(".ring"); }
 
 /// Of the archive that is there now; inode 0: none.
 struct stat ledger_of(const std::string& job_folder) {
@@ -67,46 +63,6 @@ bool is_same_file(const struct stat& one, const struct stat& other) {
 }
 
 }  // namespace
-
-struct Receiver::Guest {
-  UniqueFd fd;
-  cluster::Nonce nonce{};
-  cluster::FrameBuffer frame;
-  int64_t heard_ms = 0;
-  int64_t beaten_ms = 0;
-  std::string node;   ///< empty: has not proved to be one of us
-  std::string agent;  ///< node, pid and start time
-  std::string mark;   ///< of its NODE.done, and of no other connection's
-  UniqueFd folder;    ///< set with its offer
-  bool is_complete = false;
-  struct stat ledger {};  ///< of the archive that was there before
-  bool is_assembled = false;
-  bool is_refused = false;
-  std::map<std::string, uint64_t> file_bytes;  ///< of what it brought
-  uint64_t stored_bytes = 0;                   ///< the sum: asked for with every part of every guest
-
-  // The part that comes in.
-  cluster::Part part{};
-  std::string part_of;  ///< file name; empty: none
-  uint32_t part_left = 0;
-  UniqueFd part_file;
-
-  void store(const std::string& name, uint64_t bytes) {
-    stored_bytes += bytes - std::exchange(file_bytes[name], bytes);
-  }
-  /// Of a file that is not whole yet.
-  uint64_t begun_bytes() const {
-    const bool is_begun = !part_of.empty() && part.mode == cluster::PartMode::kWhole;
-    return is_begun ? part.offset + part.byte_count : 0;
-  }
-  /// It is no file of a spool.
-  void give_up_part() {
-    if (folder && !part_of.empty()) unlinkat(folder.get(), part_name(part_of).c_str(), 0);
-    part_of.clear();
-    part_left = 0;
-    part_file.reset();
-  }
-};
 
 bool is_mark_of_guest(const std::string& job_folder, const cluster::NodePresence& node) {
   if (node.presence == cluster::Presence::kDone) return node.token.ends_with(kDelivered);
@@ -157,7 +113,8 @@ void Receiver::step(int timeout_ms, int wake_fd) {
   const size_t first_guest = fds.size();
   for (const auto& [fd, guest] : guests_) fds.push_back({fd, POLLIN, 0});
   const auto until_look_ms = static_cast<int>(std::max<int64_t>(0, next_look_ms_ - now_ms()));
-  const int wait_ms = guests_.empty() ? timeout_ms : std::min(timeout_ms, until_look_ms);
+  const int patience_ms = syncs_.are_any() ? std::min(timeout_ms, kSyncStepMs) : timeout_ms;
+  const int wait_ms = guests_.empty() ? patience_ms : std::min(patience_ms, until_look_ms);
   if (poll(fds.data(), fds.size(), wait_ms) > 0) {
     // Whoever comes now takes no place from one whose answer has come.
     for (size_t i = fds.size(); i-- > 1;) {
@@ -170,6 +127,7 @@ void Receiver::step(int timeout_ms, int wake_fd) {
       }
     }
   }
+  take_synced(std::chrono::milliseconds(0));
   // Only now: what was waiting here while we worked is no silence.
   if (now_ms() >= next_look_ms_) {
     look_after_guests();
@@ -327,7 +285,7 @@ bool Receiver::has_room(const Guest& guest, uint64_t more_bytes) const {
 bool Receiver::take_part(Guest& guest, const cluster::Part& part) {
   const std::string name = text_of(part.name);
   const bool is_whole = part.mode == cluster::PartMode::kWhole;
-  if (guest.is_complete || !is_file_name(name) || part.byte_count > kMaxPartBytes) return false;
+  if (guest.is_closed || !is_file_name(name) || part.byte_count > kMaxPartBytes) return false;
   if (!is_whole && part.mode != cluster::PartMode::kAppend) return false;
   if (part.total_bytes > settings_.node_bytes || part.offset > part.total_bytes ||
       part.byte_count > part.total_bytes - part.offset)
@@ -379,7 +337,7 @@ bool Receiver::end_part(Guest& guest) {
 /// A segment that went to keep --disk.
 bool Receiver::take_gone(Guest& guest, const cluster::Gone& gone) {
   const std::string name = text_of(gone.name);
-  if (guest.is_complete || !is_file_name(name)) return false;
+  if (guest.is_closed || !is_file_name(name)) return false;
   const auto known = guest.file_bytes.find(name);
   if (known == guest.file_bytes.end()) return true;
   guest.stored_bytes -= known->second;
@@ -390,24 +348,32 @@ bool Receiver::take_gone(Guest& guest, const cluster::Gone& gone) {
 
 /// The courier removes its own when an archive has this: it must outlive a crash of this node.
 bool Receiver::take_complete(Guest& guest) {
-  if (guest.is_complete || !guest.part_of.empty()) return false;
+  if (guest.is_closed || !guest.part_of.empty()) return false;
+  guest.is_closed = true;
   std::vector<std::string> files;
-  for (const auto& [name, bytes] : guest.file_bytes) {
-    // Who assembles meanwhile makes a ring part of the spool under another name.
-    const bool is_there =
-        faccessat(guest.folder.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-    if (is_there || !is_ring(name)) files.push_back(name);
+  for (const auto& [name, bytes] : guest.file_bytes) files.push_back(name);
+  syncs_.add(guest.mark, guest.folder.get(), std::move(files));
+  return true;
+}
+
+void Receiver::take_synced(std::chrono::milliseconds patience) {
+  for (const auto& [mark, status] : syncs_.take_done(patience)) {
+    for (auto& [fd, guest] : guests_) {
+      if (guest->mark == mark && !guest->is_refused) deliver(*guest, status);
+    }
   }
-  // Of many that come at once each would wait for the files of those before it.
-  Status status = open_count() > kFewGuests ? sync_file_system(guest.folder.get())
-                                            : sync_files(guest.folder.get(), files);
+}
+
+void Receiver::deliver(Guest& guest, Status status) {
   if (status) status = cluster::make_agents_folder(settings_.job_folder);
   guest.ledger = ledger_of(settings_.job_folder);
   if (status) status = cluster::mark_done(settings_.job_folder, guest.node, guest.mark);
-  if (!status) return refuse(guest, status.error().message);
+  if (!status) {
+    refuse(guest, status.error().message);
+    return;
+  }
   unlink(cluster::agent_lease(settings_.job_folder, guest.node).c_str());
   guest.is_complete = true;
-  return true;
 }
 
 /// Keeps the leases of couriers that are heard of; tells those whose node an archive has.
@@ -454,7 +420,7 @@ bool Receiver::is_in_archive(const Guest& guest) const {
     if (settings_.drops_spool) return true;
   }
   return std::all_of(guest.file_bytes.begin(), guest.file_bytes.end(), [&](const auto& file) {
-    if (is_ring(file.first)) return true;
+    if (is_ring_name(file.first)) return true;
     return fstatat(guest.folder.get(), file.first.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
            static_cast<uint64_t>(status.st_size) == file.second;
   });
@@ -487,6 +453,9 @@ void Receiver::drop(int fd, const char* why) {
   if (found == guests_.end()) return;
   Guest& guest = *found->second;
   guest.give_up_part();
+  // All that it has is here.
+  while (guest.is_closed && !guest.is_complete && !guest.is_refused)
+    take_synced(std::chrono::seconds(1));
   if (guest.folder && !guest.is_complete && !guest.is_refused)
     AON_LOG_WARNING("spool of %s is not complete: %s", guest.node.c_str(), why);
   const bool is_dropped =

@@ -3,18 +3,20 @@
 /// DIR/agents (presence.h) are kept for it, so that whoever makes the archive sees its node as one
 /// that shares the directory.
 ///
-///     accepted --proof right--> known --Offer--> receiving --Complete--> delivered
+///     accepted --proof right--> known --Offer--> receiving --Complete, synced--> delivered
 ///     delivered --an archive that has it--> Assembled, closed
 ///     known, receiving, delivered --no room, not to be had--> Refused(reason), closed
 ///                                 --silent for kSilentMs, nonsense--> dropped
 ///
 /// What a courier says is untrusted: names (names.h), sizes, order; it writes below a folder that
 /// is new and its own only, at most what --disk allows a node, and no more than the file system can
-/// spare. Nothing waits for a courier: the lease of one that is gone runs out.
+/// spare. Nothing waits for a courier: the lease of one that is gone runs out. Nor for the disk:
+/// while files are synced (syncs.h), others are heard.
 /// Thread: one.   Cost: asleep; a copy per byte.   Errors: told in the log; the courier keeps what
 /// it has.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -27,6 +29,7 @@
 #include "core/cluster/frames.h"
 #include "core/cluster/presence.h"
 #include "core/delivery/places.h"
+#include "core/delivery/syncs.h"
 
 namespace aon::delivery {
 
@@ -78,6 +81,8 @@ class Receiver {
   bool end_part(Guest& guest);
   bool take_gone(Guest& guest, const cluster::Gone& gone);
   bool take_complete(Guest& guest);
+  void take_synced(std::chrono::milliseconds patience);
+  void deliver(Guest& guest, Status status);
   bool has_room(const Guest& guest, uint64_t more_bytes) const;
   void look_after_guests();
   bool look_after(Guest& guest, int64_t now_ms);
@@ -91,6 +96,7 @@ class Receiver {
   std::vector<UniqueFd> listeners_;
   std::map<int, std::unique_ptr<Guest>> guests_;  ///< by descriptor
   Places places_;
+  Syncs syncs_;
   uint64_t offer_count_ = 0;
   int64_t next_look_ms_ = 0;
 };

@@ -1,0 +1,101 @@
+// A disk that takes its time, under the feet of a receiver.
+#include "core/delivery/syncs.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "core/base/sync_files.h"
+#include "tests/unit/delivery/delivery_case.h"
+
+namespace {
+
+std::atomic<int> g_sync_ms{0};
+std::atomic<int> g_whole_count{0};  ///< syncs of all of a file system
+
+}  // namespace
+
+// In place of the C library's, for all of this program.
+extern "C" int fsync(int) {
+  usleep(static_cast<useconds_t>(g_sync_ms) * 1000);
+  return 0;
+}
+extern "C" int syncfs(int fd) noexcept {
+  ++g_whole_count;
+  return fsync(fd);
+}
+
+namespace aon::delivery {
+namespace {
+
+class SlowDisk : public Delivery {
+ protected:
+  void TearDown() override {
+    g_sync_ms = 0;
+    Delivery::TearDown();
+  }
+  bool is_done(const std::string& node) const {
+    return fs::exists(job_ / "agents" / (node + ".done"));
+  }
+};
+
+TEST_F(SlowDisk, keeps_no_other_courier_waiting) {
+  g_sync_ms = 4000;
+  const UniqueFd first = offer_by_hand();
+  ASSERT_TRUE(say(first, make_frame<cluster::Complete>()));
+  usleep(100'000);
+  Courier second(sender("n3"));
+  EXPECT_TRUE(second.connect(address_));
+  EXPECT_TRUE(wait_until([&] { return fs::exists(job_ / "spool" / "n3"); }));
+  EXPECT_FALSE(is_done("n2")) << "it could be lost with this node";
+  EXPECT_TRUE(wait_until([&] { return is_done("n2"); }));
+}
+
+/// Its agent has waited for long enough.
+TEST_F(SlowDisk, has_what_came_whole_though_its_courier_goes) {
+  g_sync_ms = 500;
+  {
+    const UniqueFd fd = offer_by_hand();
+    ASSERT_TRUE(say(fd, make_frame<cluster::Complete>()));
+  }
+  EXPECT_TRUE(is_marked(Presence::kDone));
+}
+
+TEST_F(SlowDisk, is_synced_once_for_all_that_wait) {
+  g_sync_ms = 200;
+  const UniqueFd folder(open(there_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  Syncs syncs;
+  syncs.add("first", folder.get(), {});
+  EXPECT_TRUE(syncs.take_done(std::chrono::milliseconds(0)).empty());
+  const int before = g_whole_count;
+  for (const char* mark : {"second", "third"})
+    syncs.add(mark, folder.get(), std::vector<std::string>(kMostSyncedFiles, "p0.0.aon"));
+  std::vector<std::string> done;
+  while (syncs.are_any()) {
+    for (const Synced& one : syncs.take_done(std::chrono::seconds(1))) {
+      EXPECT_TRUE(one.status);
+      done.push_back(one.mark);
+    }
+  }
+  EXPECT_EQ(done, (std::vector<std::string>{"first", "second", "third"}));
+  EXPECT_EQ(g_whole_count - before, 1);
+}
+
+TEST_F(SlowDisk, is_told_of_what_is_not_there) {
+  const UniqueFd folder(open(there_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  Syncs syncs;
+  syncs.add("ring", folder.get(), {"fallback-7-1.ring"});
+  syncs.add("segment", folder.get(), {"p0.0.aon"});
+  const std::vector<Synced> done = syncs.take_done(std::chrono::seconds(20));
+  ASSERT_EQ(done.size(), 2u);
+  EXPECT_TRUE(done[0].status) << "part of the spool under another name";
+  EXPECT_FALSE(done[1].status);
+}
+
+}  // namespace
+}  // namespace aon::delivery
