@@ -26,7 +26,8 @@ uint32_t library_of(std::string_view module) {
   return static_cast<uint32_t>(std::find(kOwnLibraries, end, module) - kOwnLibraries);
 }
 
-constexpr size_t kMaxName = 15;  ///< of a task, whatever it holds
+/// Of a task, whatever it holds: 15 bytes, and /dev/kmsg has \x.. for each that is not printable.
+constexpr size_t kMaxName = 4 * 15;
 
 /// Takes `text` off the front of `line`; "*" stands for a hexadecimal number. False: it is not
 /// there.

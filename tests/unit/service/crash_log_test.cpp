@@ -62,6 +62,14 @@ TEST(CrashLog, name_of_a_program_cannot_accuse) {
   EXPECT_EQ(crash->tid, 9);
 }
 
+/// As /dev/kmsg writes a name in UTF-8.
+TEST(CrashLog, name_of_a_program_may_be_in_any_language) {
+  const auto crash = crash_in(
+      "6,1,2,-;pr\\xc3\\xb6gr\\xc3\\xa4mm[9]: segfault at 8 ip 7 sp 7 error 4 in libaon.so[1,2+3]");
+  ASSERT_TRUE(crash);
+  EXPECT_EQ(crash->tid, 9);
+}
+
 TEST(CrashLog, reads_what_came_since) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
