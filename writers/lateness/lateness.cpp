@@ -6,7 +6,7 @@
 namespace aon::writers {
 
 LatenessRow* LatenessTable::row(uint32_t communicator, uint32_t region, uint32_t group) {
-  const Key key{uint64_t{communicator} << 32 | region, group};
+  const Key key{key_of(communicator, region), group};
   const auto found = rows_.find(key);
   if (found != rows_.end()) return &found->second;
   if (rows_.size() >= kMaxLatenessRows) {

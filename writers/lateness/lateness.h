@@ -101,6 +101,10 @@ class LatenessTable {
 
   /// By communicator, region and group.
   std::vector<LatenessRow> rows() const;
+  /// Whether one of them is there: of kMaxLatenessRows.
+  bool has_row(uint32_t communicator, uint32_t region, uint32_t group) const {
+    return rows_.count({key_of(communicator, region), group}) != 0;
+  }
 
   /// For a table of other operations.
   void save(StateOut* out) const;
@@ -122,6 +126,9 @@ class LatenessTable {
       return (key.operation * 0x9e3779b97f4a7c15u + key.group) * 0xbf58476d1ce4e5b9u >> 16;
     }
   };
+  static uint64_t key_of(uint32_t communicator, uint32_t region) {
+    return uint64_t{communicator} << 32 | region;
+  }
   LatenessRow* row(uint32_t communicator, uint32_t region, uint32_t group);
 
   std::unordered_map<Key, LatenessRow, Hash> rows_;

@@ -323,6 +323,7 @@ void LatenessAnalysis::add_lateness(std::span<const Part> parts) {
     note_wait(parts[i], late.wait_ns(i));
     if (!late.is_late(i)) continue;
     if (late.is_worth_telling()) note_step(parts[i], late.caused_ns(i));
+    if (!summary_.table.has_row(first.communicator, first.region, parts[i].member)) continue;
     Causes& causes = summary_.causes[{first.communicator, first.region, parts[i].member}];
     const uint64_t queued_ns = parts[i].queued_ns;
     if (queued_ns == kNotTold) {

@@ -103,7 +103,7 @@ struct LinkRow {
 struct LatenessSummary {
   LatenessTable table;  ///< Attendance::group is an index in `members`
   std::vector<LateMember> members;
-  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Causes> causes;  ///< as LatenessTable::rows()
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Causes> causes;  ///< of rows of `table`
   std::vector<TrueTimes> times;  ///< by communicator, region and bytes
   std::vector<LinkRow> links;    ///< by source, destination and size
   NetworkSummary network;
