@@ -24,6 +24,25 @@ constexpr size_t kWaitMemoryBytes = size_t{2} << 20;
 constexpr uint32_t kNotInArchive = UINT32_MAX;
 constexpr double kMostUntimed = 0.1;  ///< share of parts; from there on it is told
 
+/// Of some times, for many limits: of each as much as the limit, summed up.   Cost: that of a sort.
+class LimitedSums {
+ public:
+  explicit LimitedSums(std::vector<uint64_t> times_ns) : times_ns_(std::move(times_ns)) {
+    std::sort(times_ns_.begin(), times_ns_.end());
+    sums_ns_.reserve(times_ns_.size() + 1);
+    for (const uint64_t time_ns : times_ns_) sums_ns_.push_back(sums_ns_.back() + time_ns);
+  }
+  uint64_t up_to(uint64_t limit_ns) const {
+    const auto longer = std::upper_bound(times_ns_.begin(), times_ns_.end(), limit_ns);
+    const auto shorter_count = static_cast<size_t>(longer - times_ns_.begin());
+    return sums_ns_[shorter_count] + (times_ns_.size() - shorter_count) * limit_ns;
+  }
+
+ private:
+  std::vector<uint64_t> times_ns_;
+  std::vector<uint64_t> sums_ns_ = {0};  ///< of the first ones
+};
+
 }  // namespace
 
 LatenessAnalysis::LatenessAnalysis(std::filesystem::path folder)
@@ -319,6 +338,9 @@ void LatenessAnalysis::add_lateness(std::span<const Part> parts) {
   for (const Part& part : parts) attendances.push_back({part.member, part.gpu_ns});
   summary_.table.add(first.communicator, first.region, attendances);
   const LateMembers late(attendances);
+  std::vector<uint64_t> waits_ns;
+  for (size_t i = 0; i < parts.size(); ++i) waits_ns.push_back(late.wait_ns(i));
+  const LimitedSums waits(std::move(waits_ns));
   for (size_t i = 0; i < parts.size(); ++i) {
     note_wait(parts[i], late.wait_ns(i));
     if (!late.is_late(i)) continue;
@@ -330,10 +352,7 @@ void LatenessAnalysis::add_lateness(std::span<const Part> parts) {
       causes.untold_ns += late.caused_ns(i);
       continue;
     }
-    uint64_t gpu_ns = 0;
-    for (size_t other = 0; other < parts.size(); ++other)
-      gpu_ns += std::min(late.wait_ns(other), queued_ns);
-    gpu_ns = std::min(gpu_ns / late.count(), late.caused_ns(i));
+    const uint64_t gpu_ns = std::min(waits.up_to(queued_ns) / late.count(), late.caused_ns(i));
     causes.gpu_ns += gpu_ns;
     causes.host_ns += late.caused_ns(i) - gpu_ns;
   }
