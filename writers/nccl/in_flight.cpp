@@ -26,14 +26,18 @@ Run take_highest(uint32_t word, uint64_t* bits) {
 
 }  // namespace
 
-void InFlight::add_ended(uint32_t call, Communicator* communicator) {
-  const auto [found, is_new] = communicator->ended.try_emplace(call / kWordCalls);
-  found->second |= uint64_t{1} << call % kWordCalls;
-  if (!is_new || ++word_count_ <= kMaxWords) return;
-  const auto lowest = communicator->ended.begin();
-  communicator->forgotten = (lowest->first + 1) * kWordCalls;
-  communicator->ended.erase(lowest);
-  --word_count_;
+/// Who came first has its lowest ones forgotten: one that is made late in a job has room as well.
+void InFlight::add_ended(const NcclOperation& operation, Communicator* communicator) {
+  const auto [found, is_new] = communicator->ended.try_emplace(operation.call / kWordCalls);
+  found->second |= uint64_t{1} << operation.call % kWordCalls;
+  if (!is_new) return;
+  words_.push_back(operation.communicator);
+  if (words_.size() <= kMaxWords) return;
+  Communicator& first = communicators_[words_.front()];
+  words_.pop_front();
+  const auto lowest = first.ended.begin();
+  first.forgotten = (lowest->first + 1) * kWordCalls;
+  first.ended.erase(lowest);
 }
 
 InFlight::Key InFlight::key_of(const NcclOperation& operation) {
@@ -85,7 +89,7 @@ void InFlight::add(const NcclOperation& operation, uint32_t slot) {
     } else {
       --kept_count_;
     }
-    if (!is_forgotten) add_ended(call, &communicator);
+    if (!is_forgotten) add_ended(operation, &communicator);
     return;
   }
   if (is_forgotten) return;
@@ -133,9 +137,9 @@ std::vector<InFlight::Enqueued> InFlight::take() {
     for (const auto& [call, operation] : communicator.enqueued) result.push_back(operation);
   }
   communicators_.clear();
+  words_.clear();
   forgotten_.clear();
   kept_count_ = 0;
-  word_count_ = 0;
   beyond_word_count_ = 0;
   return result;
 }

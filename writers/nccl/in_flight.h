@@ -3,12 +3,13 @@
 /// different threads write them.
 ///
 /// Thread: one.   Cost: two look-ups per operation; of a process kMaxWords words of 64 calls each
-/// (12 MiB; twice), the latest ones, and of a communicator kMaxKept operations, of all
-/// kMaxKeptInAll (140 MiB): no more are in flight at a time. A damaged number costs no more than
-/// another one.
+/// (13 MiB; 12 more of those beyond), the latest ones, and of a communicator kMaxKept operations,
+/// of all kMaxKeptInAll (140 MiB): no more are in flight at a time. A damaged number costs no more
+/// than another one.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -55,12 +56,12 @@ class InFlight {
   };
   void forget_oldest(Communicator* communicator);
   void end_forgotten(const NcclOperation& operation, Communicator* communicator);
-  void add_ended(uint32_t call, Communicator* communicator);
+  void add_ended(const NcclOperation& operation, Communicator* communicator);
 
   std::map<uint32_t, Communicator> communicators_;
+  std::deque<uint32_t> words_;  ///< whose the words of all `ended` are, in the order they came
   std::map<Key, uint64_t> forgotten_;
   size_t kept_count_ = 0;         ///< of all `enqueued`
-  size_t word_count_ = 0;         ///< of all `ended`
   size_t beyond_word_count_ = 0;  ///< of all `beyond`
 };
 

@@ -124,6 +124,21 @@ TEST(NcclInFlight, forget_the_first_calls_of_too_many) {
   EXPECT_THAT(taken(in_flight), ElementsAre(std::pair(1u, 0u)));
 }
 
+/// In a long job the room is an earlier communicator's.
+TEST(NcclInFlight, of_a_communicator_that_is_made_late_are_told) {
+  InFlight in_flight;
+  for (uint32_t word = 0; word < InFlight::kMaxWords; ++word) in_flight.add(told(64 * word, false));
+  for (uint32_t call = 0; call < 100; ++call) {
+    in_flight.add(told(call, true, 2));
+    in_flight.add(told(call, false, 2));
+  }
+  in_flight.add(told(101, false, 2));
+  in_flight.add(told(101, true, 2));  // by another thread, read later
+  in_flight.add(told(102, true, 2));
+  EXPECT_EQ(in_flight.last_gap(2), 100u);
+  EXPECT_THAT(taken(in_flight), ElementsAre(std::pair(2u, 102u)));
+}
+
 /// The room is another communicator's: what its own last word forgets are calls that end later.
 TEST(NcclInFlight, that_are_still_kept_end_however_much_is_forgotten) {
   InFlight in_flight;
