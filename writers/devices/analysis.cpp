@@ -354,7 +354,7 @@ Status Analysis::finish_group() {
     Result<LaunchedWork::Reader> reader = work_.join(captures_, &missing, &external_ids_);
     if (!reader) return reader.error();
     if (Status status = finish_work(missing, &*reader); !status) return status;
-    launches_.add_rows(group_->id, &summary_.launches);
+    summary_.joined_launch_count += launches_.add_rows(group_->id, &summary_.launches);
     devices::add_external_ids(external_ids_.rows(group_->id), &summary_);
     summary_.left_out_external_count += external_ids_.left_out_call_count();
     mark_missing(missing, before);

@@ -115,6 +115,7 @@ struct LaunchRow {
   uint32_t device = 0;
   static constexpr uint32_t kNoLaunchRegion = 0xffffffffu;
   static constexpr uint32_t kMoreLaunchRegions = 0xfffffffeu;  ///< of those without a row
+  static constexpr uint32_t kMoreWork = 0xfffffffeu;           ///< as a region: the same
   uint32_t region = 0;                                         ///< global
   uint32_t from = kNoLaunchRegion;                             ///< global region of the annotation
   uint64_t count = 0;
@@ -161,6 +162,7 @@ struct DeviceSummary {
   uint64_t left_out_count = 0;           ///< processes for whose work there was no room to sort it
   uint64_t left_out_step_count = 0;      ///< rows beyond DeviceAnalysis::kMaxSteps
   uint64_t left_out_call_count = 0;      ///< calls that there was no room to sort
+  uint64_t joined_launch_count = 0;      ///< rows of `launches` that are those of kMoreWork
 };
 
 class DeviceAnalysis : public Writer {

@@ -38,6 +38,7 @@ void save_summary(StateOut* out, const DeviceSummary& summary) {
   out->put(summary.left_out_count);
   out->put(summary.left_out_step_count);
   out->put(summary.left_out_call_count);
+  out->put(summary.joined_launch_count);
 }
 
 Status add_saved(StateIn* in, const Model& model, DeviceSummary* summary) {
@@ -46,7 +47,8 @@ Status add_saved(StateIn* in, const Model& model, DeviceSummary* summary) {
       !in->get(&more.nccl) || !in->get(&more.unrecorded) || !in->get(&more.external_ids) ||
       !in->get(&more.left_out_external_count) || !in->get(&more.unmatched_nccl_count) ||
       !in->get(&more.left_out_nccl_count) || !in->get(&more.left_out_count) ||
-      !in->get(&more.left_out_step_count) || !in->get(&more.left_out_call_count))
+      !in->get(&more.left_out_step_count) || !in->get(&more.left_out_call_count) ||
+      !in->get(&more.joined_launch_count))
     return in->status();
   const auto is_of_group = [&](const auto& row) { return row.group < model.groups.size(); };
   const auto has_bound = [&](const auto& row) {
@@ -81,6 +83,7 @@ Status add_saved(StateIn* in, const Model& model, DeviceSummary* summary) {
   summary->left_out_count += more.left_out_count;
   summary->left_out_step_count += more.left_out_step_count;
   summary->left_out_call_count += more.left_out_call_count;
+  summary->joined_launch_count += more.joined_launch_count;
   return {};
 }
 

@@ -192,6 +192,7 @@ std::string name_of(const Model& model, uint32_t region) {
 
 /// Beside the runtime's "(more names)", which is one name for many.
 constexpr const char* kMoreAnnotations = "(more annotations)";
+constexpr const char* kMoreWork = "(more work)";
 
 void write_launches(hid_t gpu, const Model& model, const DeviceSummary& devices) {
   Table table(gpu, "launches", "work by what it is and the annotation it was launched from");
@@ -205,7 +206,8 @@ void write_launches(hid_t gpu, const Model& model, const DeviceSummary& devices)
       "mean_delay_ns", {"ns", "from the end of the launch to the begin of the work, of those"});
   for (const LaunchRow& row : devices.launches) {
     owner.append(model, row.group, row.device);
-    name.append(name_of(model, row.region));
+    const bool is_more = row.region == LaunchRow::kMoreWork;
+    name.append(is_more ? kMoreWork : name_of(model, row.region));
     const bool is_other = row.from == LaunchRow::kMoreLaunchRegions;
     from.append(is_other ? kMoreAnnotations : name_of(model, row.from));
     count.append(row.count);
@@ -216,6 +218,7 @@ void write_launches(hid_t gpu, const Model& model, const DeviceSummary& devices)
                      : static_cast<double>(row.delay_ns) / static_cast<double>(row.known_count));
   }
   table.finish();
+  set_attribute(table.group(), "joined", static_cast<int64_t>(devices.joined_launch_count));
 }
 
 void write_nccl_times(hid_t gpu, const Model& model, const DeviceSummary& devices) {
@@ -311,6 +314,13 @@ std::string left_out_text(const DeviceSummary& devices) {
   if (devices.left_out_call_count == 0) return {};
   return "which of " + std::to_string(devices.left_out_call_count) +
          " CUDA calls launched which work is not known: below --disk there is no room to sort them";
+}
+
+std::string joined_text(const DeviceSummary& devices) {
+  if (devices.joined_launch_count == 0) return {};
+  return "/gpu/launches has the work that took most time of each process: " +
+         std::to_string(devices.joined_launch_count) + " others are \"" + kMoreWork +
+         "\" of theirs";
 }
 
 }  // namespace aon::writers::hdf5

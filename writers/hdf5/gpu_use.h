@@ -25,4 +25,7 @@ void write_gpu_use(hid_t gpu, const Model& model, const DeviceSummary& devices);
 /// What they lack for want of room, "" nothing.
 std::string left_out_text(const DeviceSummary& devices);
 
+/// That rows of /launches are one, "" where none are.
+std::string joined_text(const DeviceSummary& devices);
+
 }  // namespace aon::writers::hdf5

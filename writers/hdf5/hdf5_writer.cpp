@@ -395,6 +395,8 @@ class Hdf5Writer : public Writer {
     if (!untimed.empty()) notes_->left_out.push_back(untimed);
     const std::string calls = devices_ != nullptr ? hdf5::left_out_text(devices_->summary()) : "";
     if (!calls.empty()) notes_->left_out.push_back(calls);
+    const std::string more = devices_ != nullptr ? hdf5::joined_text(devices_->summary()) : "";
+    if (!more.empty()) notes_->left_out.push_back(more);
     const std::string joined = hdf5::joined_text(sums_->device_work());
     if (!joined.empty()) notes_->left_out.push_back(joined);
     notes_->proxies = nccl::sum_up(*model_, sums_->nccl_proxy());
