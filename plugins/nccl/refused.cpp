@@ -10,7 +10,8 @@ namespace aon::nccl {
 namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
-constexpr uint32_t kSizeBits = 6;  ///< log2 of the bytes, below the function
+constexpr uint32_t kSizeBits = 6;   ///< log2 of the bytes, below the function
+constexpr uint32_t kMaxTries = 16;  ///< rows that are looked at: in a table that is full, too
 
 uint32_t log2_of(uint64_t value) {
   return value < 2 ? 0 : 63 - static_cast<uint32_t>(__builtin_clzll(value));
@@ -25,7 +26,7 @@ uint64_t key_of(const RefusedOperation& operation) {
 /// The row of a key, or null without room.
 RefusedSums* row_of(State& state, uint64_t key) {
   uint64_t at = key * 0x9e3779b97f4a7c15u >> 40;
-  for (uint32_t i = 0; i < kMaxRefusedSums; ++i, ++at) {
+  for (uint32_t i = 0; i < kMaxTries; ++i, ++at) {
     RefusedSums& row = state.refused_sums[at % kMaxRefusedSums];
     uint64_t known = row.key.load(kRelaxed);
     if (known == key) return &row;
