@@ -84,9 +84,8 @@ constexpr uint32_t kGroupMask = GpuOrder::kGroupMask;
 constexpr uint32_t kPatienceGroups = 64;       ///< then no work comes any more for a call
 constexpr uint32_t kGpuPatienceGroups = 4096;  ///< then no time of a channel comes any more
 
-/// A call of a group that is long over, or anything else when there is no room for more.
+/// A call of a group that is long over.
 bool is_overdue(const Communicator& communicator, const Operation& operation, uint64_t control) {
-  if (communicator.slot_count.load(kRelaxed) >= kMaxOperations) return true;
   const bool has_work = (control & kHasWork) != 0;
   if (has_work && (control & kWorkDone) == 0) return false;
   const uint32_t age = (communicator.group_count.load(kRelaxed) - group_of(operation)) & kGroupMask;
@@ -114,7 +113,8 @@ void grow(Communicator& communicator) {
   }
 }
 
-/// The next slot, claimed: a call that never had work is committed first.
+/// The next slot, claimed: a call that never had work is committed first, and anything else when
+/// there is no room for more.
 Operation& take_slot(Communicator& communicator, uint32_t* slot, uint64_t* generation) {
   for (;;) {
     const uint32_t mask = communicator.slot_count.load(kRelaxed) - 1;
@@ -123,11 +123,11 @@ Operation& take_slot(Communicator& communicator, uint32_t* slot, uint64_t* gener
     if (AON_LIKELY(claim(operation, generation))) return operation;
     const uint64_t control = operation.control.load(kRelaxed);
     if ((control & kLive) == 0) continue;  // somebody else is taking it, or writing its record
-    if (!is_overdue(communicator, operation, control)) {
+    const bool is_early = !is_overdue(communicator, operation, control);
+    if (is_early && communicator.slot_count.load(kRelaxed) < kMaxOperations) {
       grow(communicator);
     } else if (commit(communicator, operation, control & kGenerationMask)) {
-      if (communicator.slot_count.load(kRelaxed) >= kMaxOperations)
-        g_state->crowded_out.fetch_add(1, kRelaxed);
+      if (is_early) g_state->crowded_out.fetch_add(1, kRelaxed);
       if (claim(operation, generation)) return operation;
     }
   }

@@ -118,6 +118,19 @@ TEST_F(NcclSlots, are_free_again_for_another_generation) {
   EXPECT_EQ(operation.control.load(), next.generation | kLive | kHasWork);
 }
 
+/// Once there were many in flight, all slots stay in use: who waits in vain for work is not early.
+TEST_F(NcclSlots, are_taken_early_only_from_what_may_still_go_on) {
+  communicator().slot_count.store(kMaxOperations);
+  const Handle waits_in_vain = open(1, 0);
+  communicator().group_count.fetch_add(1000);
+  const Handle goes_on = open(2, 0);
+  communicator().next_slot.store(0);
+  EXPECT_EQ(open(3).slot, waits_in_vain.slot);
+  EXPECT_EQ(g_state->crowded_out.load(), 0u);
+  EXPECT_EQ(open(4).slot, goes_on.slot);
+  EXPECT_EQ(g_state->crowded_out.load(), 1u);
+}
+
 TEST_F(NcclSlots, whose_records_are_refused_are_summed_up) {
   run(64, 100);  // there is room for this one
   g_writer.context[0].end = g_writer.context[0].cursor;
