@@ -1,16 +1,20 @@
 /// From the GPU's timer to ticks of the process: an event can only come after what it tells of, so
 /// the lowest difference between both clocks seen in about a second is the best estimate of their
-/// offset; it is late by the delay of the fastest event, some us.
+/// offset; it is late by the delay of the fastest event, some us. While there are no events both
+/// clocks go apart, and the next one may be that much later.
 /// Thread: the one that tells of a communicator's channels.   Cost: a few ns.
 #pragma once
 
 #include <time.h>
+
+#include <algorithm>
 
 #include "nccl/state.h"
 
 namespace aon::nccl {
 
 constexpr uint64_t kGpuWindowNs = 1'000'000'000;
+constexpr double kMostDrift = 1e-4;  ///< twice that of two bad clocks
 
 constexpr uint64_t kLeastRateNs = 2'000'000;  ///< for a rate that is right to 1e-4
 
@@ -96,10 +100,13 @@ inline void adjust(Communicator& communicator, const State& state, const Writer*
     lowest = 0;
     publish_clock(communicator.gpu_shared, clock);
   }
-  const double window_ticks = static_cast<double>(now - communicator.gpu_window_ticks);
-  if (window_ticks < static_cast<double>(kGpuWindowNs) * clock.ticks_per_ns) return;
+  const double pause_ticks = static_cast<double>(now - communicator.gpu_window_ticks) -
+                             static_cast<double>(kGpuWindowNs) * clock.ticks_per_ns;
+  if (pause_ticks < 0) return;
   // From here on: the lowest of the window that is over, and the rate as it is known now.
-  const int64_t base = static_cast<int64_t>(gpu_ticks(clock, gpu_ns)) + lowest;
+  const int64_t least =
+      std::min(std::max<int64_t>(late, 0), lowest + static_cast<int64_t>(pause_ticks * kMostDrift));
+  const int64_t base = static_cast<int64_t>(gpu_ticks(clock, gpu_ns)) + least;
   clock = {gpu_ns, base, measure_rate(state, w)};
   communicator.gpu_window_ticks = now;
   lowest = INT64_MAX;
