@@ -8,9 +8,6 @@ namespace aon::unwind {
 
 namespace {
 
-/// More ranges than this are forgotten at once: memory is bounded, whatever the file says.
-constexpr size_t kMaxKnown = 1 << 16;
-
 struct FreeFrame {
   void operator()(Dwarf_Frame* frame) const { std::free(frame); }
 };
@@ -59,7 +56,6 @@ const FrameRules* CallFrames::find(uint64_t file_offset) {
     rules.begin = *address;
     rules.end = *address + 1;
   }
-  if (known_.size() >= kMaxKnown) known_.clear();
   const auto put = known_.insert_or_assign(rules.begin, std::move(rules)).first;
   return put->second.cfa.empty() ? nullptr : &put->second;
 }

@@ -51,6 +51,10 @@ class CallFrames {
   /// call.
   const FrameRules* find(uint64_t file_offset);
 
+  /// Ranges that are kept, of some 700 bytes each.
+  size_t known_count() const { return known_.size(); }
+  void forget() { known_.clear(); }
+
  private:
   struct EndCfi {
     void operator()(Dwarf_CFI* cfi) const { dwarf_cfi_end(cfi); }

@@ -115,7 +115,27 @@ const FrameRules* Unwinder::rules_at(uint64_t address, std::span<const Mapping> 
   if (!*is_mapped) return nullptr;
   const Mapping& mapping = *(next - 1);
   CallFrames* frames = module_of(mapping);
-  return frames == nullptr ? nullptr : frames->find(address - mapping.begin + mapping.file_offset);
+  if (frames == nullptr) return nullptr;
+  return find_rules(frames, address - mapping.begin + mapping.file_offset);
+}
+
+const FrameRules* Unwinder::find_rules(CallFrames* frames, uint64_t file_offset) {
+  if (known_count_ >= kMaxKnown) {
+    for (auto& [key, module] : modules_) {
+      if (module) module->forget();
+    }
+    known_count_ = 0;
+  }
+  const size_t before = frames->known_count();
+  const FrameRules* rules = frames->find(file_offset);
+  known_count_ += frames->known_count() - before;
+  return rules;
+}
+
+size_t Unwinder::known_count() const {
+  size_t count = 0;
+  for (const auto& [key, module] : modules_) count += module ? module->known_count() : 0;
+  return count;
 }
 
 CallFrames* Unwinder::module_of(const Mapping& mapping) {
@@ -124,6 +144,7 @@ CallFrames* Unwinder::module_of(const Mapping& mapping) {
   if (modules_.size() >= kMaxModules && modules_.count(key) == 0) {
     modules_.clear();
     failures_.clear();
+    known_count_ = 0;
   }
   const auto [module, is_new] = modules_.try_emplace(key);
   if (is_new) {

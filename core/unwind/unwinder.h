@@ -6,7 +6,7 @@
 /// Each step goes up the stack, and there is a largest number of them: the time is bounded. What
 /// lies above the copy is not known: the chain then ends with kStackEnds.
 /// Thread: one owner.   Cost: about 1 us a frame when its module was seen before; a descriptor for
-/// each file that is known, 256 at most. x86-64 only.
+/// each file that is known, 256 at most, and of all kMaxKnown ranges (45 MiB). x86-64 only.
 #pragma once
 
 #include <cstdint>
@@ -71,21 +71,28 @@ struct Chain {
 
 class Unwinder {
  public:
+  /// More ranges than this are forgotten at once: memory is bounded, whatever the files say.
+  static constexpr size_t kMaxKnown = 1 << 16;
+
   /// The chain from `registers` on, at most `max_frames` long. `mappings` ascend without overlap.
   Chain unwind(Registers registers, const StackCopy& stack, std::span<const Mapping> mappings,
                size_t max_frames = 128);
 
   /// Files whose call frame information could not be read, and why, of those that are known.
   const std::vector<std::string>& failures() const { return failures_; }
+  /// Ranges of instructions whose rules are kept.
+  size_t known_count() const;
 
  private:
   /// Rules at `address`, nullptr when there are none; `*is_mapped`: there is such a mapping.
   const FrameRules* rules_at(uint64_t address, std::span<const Mapping> mappings, bool* is_mapped);
   CallFrames* module_of(const Mapping& mapping);
+  const FrameRules* find_rules(CallFrames* frames, uint64_t file_offset);
 
   using ModuleKey = std::tuple<std::string, std::string, FileId>;  ///< path, build-id, file
   std::map<ModuleKey, std::optional<CallFrames>> modules_;         ///< nullopt: it cannot be read
   std::vector<std::string> failures_;
+  size_t known_count_ = 0;
 };
 
 }  // namespace aon::unwind
