@@ -83,11 +83,12 @@ void OperationTable::begin(const Group& group) {
   communicators_ = profile::LocalIds(group.communicator_map);
   regions_ = profile::LocalIds(group.region_map);
   first_row_ = rows_.size();
+  row_communicators_.clear();
   rows_by_call_.clear();
   ranks_.clear();
   if (group.process != nullptr) {
     for (const auto& [local, communicator] : group.process->communicators)
-      ranks_[communicators_.global(local)] = communicator.definition.rank;
+      ranks_[local] = communicator.definition.rank;
   }
   add_refused();
 }
@@ -162,18 +163,18 @@ void OperationTable::append(const NcclOperation& operation) {
   histogram.host_ns += operation.end_ns - std::min(operation.start_ns, operation.end_ns);
   if ((operation.flags & kNcclGpuTimed) != 0)
     nccl::add_time(operation.bytes, operation.gpu_ns, &histogram);
-  keep({group_->id, level_of(global), global});
+  keep({group_->id, level_of(global, operation.communicator), global}, operation.communicator);
 }
 
 /// How many zeros a hash of the operation begins with: of one in two at least one, of one in four
 /// at least two.
-uint32_t OperationTable::level_of(const NcclOperation& global) const {
+uint32_t OperationTable::level_of(const NcclOperation& global, uint32_t communicator) const {
   if ((global.flags & kNcclInFlight) != 0) return kInFlightLevel;
   // What has no work has no sequence, and a graph tells that of its capture again.
   const bool has_sequence = (global.flags & (kNcclNoWork | kNcclReplayed)) == 0;
   uint64_t what = global.region;
   if (global.region == send_ || global.region == receive_) {
-    const auto known = ranks_.find(global.communicator);
+    const auto known = ranks_.find(communicator);
     const uint32_t own = known == ranks_.end() ? UINT32_MAX : known->second;
     const auto peer = static_cast<uint32_t>(global.peer);
     what = global.region == send_ ? key_of(own, peer) : key_of(peer, own);
@@ -187,10 +188,10 @@ uint32_t OperationTable::level_of(const NcclOperation& global) const {
 OperationRow* OperationTable::row_of(uint32_t communicator, uint32_t call) {
   if (call >= InFlight::kMaxCalls) return nullptr;
   const auto key = [this](uint32_t row) {
-    return key_of(rows_[row].operation.communicator, rows_[row].operation.call);
+    return key_of(row_communicators_[row - first_row_], rows_[row].operation.call);
   };
   if (rows_by_call_.empty()) {
-    rows_by_call_.resize(rows_.size() - first_row_);
+    rows_by_call_.resize(row_communicators_.size());
     std::iota(rows_by_call_.begin(), rows_by_call_.end(), static_cast<uint32_t>(first_row_));
     std::sort(rows_by_call_.begin(), rows_by_call_.end(),
               [&](uint32_t a, uint32_t b) { return std::pair(key(a), a) < std::pair(key(b), b); });
@@ -208,7 +209,7 @@ void OperationTable::add_time(const devices::TimedOperation& operation) {
   const auto histogram = histograms_.find({communicator, region, log2_of(operation.bytes)});
   if (histogram == histograms_.end()) return;
   nccl::add_time(operation.bytes, operation.gpu_ns, &histogram->second);
-  OperationRow* row = row_of(communicator, operation.call);
+  OperationRow* row = row_of(operation.communicator, operation.call);
   if (row == nullptr) return;
   row->operation.gpu_begin_ns = operation.start_ns;
   row->operation.gpu_ns = operation.gpu_ns;
@@ -243,7 +244,7 @@ void OperationTable::add_wait(const OperationWait& wait) {
   rows_[*found].wait_ns = wait.wait_ns;
 }
 
-void OperationTable::keep(const OperationRow& row) {
+void OperationTable::keep(const OperationRow& row, uint32_t communicator) {
   if (row.level < thinning_ || by_level_[kInFlightLevel] == kMaxOperationRows) {
     ++left_out_count_;
     return;
@@ -255,6 +256,7 @@ void OperationTable::keep(const OperationRow& row) {
     rows_.reserve(doubled < kMaxOperationRows ? doubled : kMaxOperationRows + 1);
   }
   rows_.push_back(row);
+  row_communicators_.push_back(communicator);
   uint32_t needed = thinning_;
   for (size_t count = kept_count_; count > kMaxOperationRows; ++needed) count -= by_level_[needed];
   thin_out(needed);
@@ -267,6 +269,11 @@ void OperationTable::thin_out(uint32_t thinning) {
   const auto is_out = [this](const OperationRow& row) { return row.level < thinning_; };
   const auto own = rows_.begin() + static_cast<std::ptrdiff_t>(first_row_);
   const auto earlier_count = std::count_if(rows_.begin(), own, is_out);
+  size_t kept_count = 0;
+  for (size_t i = 0; i < row_communicators_.size(); ++i) {
+    if (!is_out(rows_[first_row_ + i])) row_communicators_[kept_count++] = row_communicators_[i];
+  }
+  row_communicators_.resize(kept_count);
   left_out_count_ += std::erase_if(rows_, is_out);
   first_row_ -= static_cast<size_t>(earlier_count);
   rows_by_call_.clear();
@@ -300,6 +307,8 @@ void OperationTable::save(StateOut* out) {
   out->put(rows_);
   histograms_.clear();
   std::exchange(rows_, {});  // gives its memory back
+  std::exchange(row_communicators_, {});
+  first_row_ = 0;
   std::exchange(rows_by_call_, {});
   std::exchange(rows_by_wait_, {});
   left_out_count_ = 0;
@@ -322,7 +331,7 @@ Status OperationTable::load(const Model& model, StateIn* in) {
   missing_count_ += missing_count;
   in->each<OperationRow>([&](const OperationRow& row) {
     if (!in->check(row.group < model.groups.size() && row.level <= kInFlightLevel)) return false;
-    keep(row);
+    keep(row, profile::LocalIds::kNone);
     return true;
   });
   return in->status();

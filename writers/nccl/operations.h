@@ -12,7 +12,7 @@
 /// their process. Of those whose end alone is not known (EndedKernels) only the number is. Shares
 /// thin out by what they have saved: no more than the whole job needs.
 ///
-/// Thread: one.   Cost: a hash per operation, two where its time comes later; at most 54 MiB of
+/// Thread: one.   Cost: a hash per operation, two where its time comes later; at most 56 MiB of
 /// rows, and a histogram per communicator, function and power of two.
 #pragma once
 
@@ -112,8 +112,8 @@ class OperationTable {
   void end_group();
   void note_call(const NcclOperation& operation);
   void append(const NcclOperation& operation);
-  uint32_t level_of(const NcclOperation& global) const;
-  void keep(const OperationRow& row);
+  uint32_t level_of(const NcclOperation& global, uint32_t communicator) const;
+  void keep(const OperationRow& row, uint32_t communicator);
   void thin_out(uint32_t thinning);
 
   static constexpr uint32_t kInFlightLevel = 64;
@@ -127,7 +127,9 @@ class OperationTable {
   profile::LocalIds regions_;
   std::vector<OperationRow> rows_;
   size_t first_row_ = 0;  ///< of the group
-  /// Rows of the group in order of communicator (global) and call; filled when a time is told.
+  /// From there on, the communicator (local): ranks of one process may be members of one.
+  std::vector<uint32_t> row_communicators_;
+  /// Rows of the group in order of that and of the call; filled when a time is told.
   std::vector<uint32_t> rows_by_call_;
   /// Rows with times in order of their WaitKey; filled when the first wait comes.
   std::vector<uint32_t> rows_by_wait_;
@@ -138,7 +140,7 @@ class OperationTable {
   std::map<HistogramKey, Histogram> histograms_;
   uint64_t left_out_count_ = 0;
   std::unordered_map<uint32_t, Calls> calls_;
-  std::unordered_map<uint32_t, uint32_t> ranks_;  ///< of the group, by communicator (global)
+  std::unordered_map<uint32_t, uint32_t> ranks_;  ///< of the group, by communicator (local)
   /// Of the refused ones of the group, those whose record in flight was taken.
   std::map<InFlight::Key, uint64_t> ended_;
   uint64_t missing_count_ = 0;
