@@ -243,6 +243,8 @@ int start_fortran(const Site& site, Family family, const Word* words, uint32_t w
                   const FortranBodies& bodies, uint32_t plan) noexcept {
   void* function = real_fortran(family, site.id);
   if (!is_recorded(family)) return call_words(function, words, word_count);
+  // The site is C's as well, and once it is defined its polls look their function up no more.
+  if (plan == kFirstPlan) real_function(site.id);
   Writer* w = writer();
   const uint32_t weight = start_plan(w, site, plan, kUntimed);
   if (weight == kForward && is_inside_call(w)) return bodies.record(words, function, 1);

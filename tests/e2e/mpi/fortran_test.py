@@ -233,7 +233,7 @@ class Languages(MpiTest):
     """programs/languages.c: C and Fortran share requests and communicators."""
 
     COUNTER = "libfortran_count.so"
-    BEGUN = 30
+    BEGUN = 32
 
     def setUp(self):
         super().setUp()

@@ -84,6 +84,19 @@ static void test_some(void) {
   }
 }
 
+// C polls for the first time by a function that Fortran has polled by before.
+static void test_some_in_c(void) {
+  MPI_Request requests[] = {begin_in_c(), begin_in_c()};
+  int left = 2, indices[2];
+  answer(g_last_tag);
+  answer(g_last_tag - 1);
+  while (left > 0) {
+    int found = 0;
+    OK(MPI_Testsome(2, requests, &found, indices, MPI_STATUSES_IGNORE));
+    if (found > 0) left -= found;
+  }
+}
+
 static void start_in_turn(void) {
   int request;
   ++g_last_tag;
@@ -143,6 +156,7 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 3; ++i) cross();
   wait_for_all();
   test_some();
+  test_some_in_c();
   start_in_turn();
   use_copies();
   pause_between();
