@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "mpi/lacking.h"
 #include "mpi/loaded.h"
 
 // aon/old_libc.h: without libdl nothing is loaded RTLD_LOCAL
@@ -213,7 +214,9 @@ void detect_locked() AON_REQUIRES(g_mutex) {
     abi = found;
     g_backend = backend;
     find_queries();
-    g_is_known.store(has_all_queries(), std::memory_order_release);  // pairs with mpi:known
+    if (!has_all_queries()) return;
+    g_is_known.store(true, std::memory_order_release);  // pairs with mpi:known
+    hide_lacking_functions(g_file, find_next);
     return;
   }
 }
@@ -232,8 +235,10 @@ void* resolve_function(uint32_t number) noexcept {
   if (found != nullptr) detect_locked();
   g_mutex.unlock();
   errno = saved_errno;
-  // Not kept when missing: a library may still be loaded.
-  if (found == nullptr) return reinterpret_cast<void*>(&missing_function);
+  if (found == nullptr && !library_is_known()) {  // not kept: it may still be loaded
+    return reinterpret_cast<void*>(&missing_function);
+  }
+  if (found == nullptr) found = reinterpret_cast<void*>(&missing_function);
   functions[number].store(found, std::memory_order_relaxed);
   return found;
 }
