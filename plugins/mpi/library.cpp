@@ -57,6 +57,13 @@ struct Range {
 
 int missing_function() { return abi.error_other != 0 ? abi.error_other : 16; }
 
+/// MPI_Initialized and MPI_Finalized without a library: who finds ours may ask, to know whether to
+/// do without MPI.
+int never(int* flag) {
+  if (flag != nullptr) *flag = 0;
+  return kSuccess;
+}
+
 /// A library that is looked for among the loaded ones, and its path when it was found.
 struct Wanted {
   const char* file;  ///< how its name begins
@@ -236,7 +243,8 @@ void* resolve_function(uint32_t number) noexcept {
   g_mutex.unlock();
   errno = saved_errno;
   if (found == nullptr && !library_is_known()) {  // not kept: it may still be loaded
-    return reinterpret_cast<void*>(&missing_function);
+    const bool is_asked = number == kSiteInitialized.id || number == kSiteFinalized.id;
+    return is_asked ? reinterpret_cast<void*>(&never) : reinterpret_cast<void*>(&missing_function);
   }
   if (found == nullptr) found = reinterpret_cast<void*>(&missing_function);
   functions[number].store(found, std::memory_order_relaxed);

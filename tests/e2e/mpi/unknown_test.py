@@ -10,7 +10,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from aon_test import TestCase, environment, ledger, run  # noqa: E402
+from aon_test import BUILD, TestCase, environment, ledger, run  # noqa: E402
 
 PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(".")
 
@@ -48,6 +48,12 @@ class Unknown(TestCase):
         provider = self.provider_of("unknown_other")
         self.assertEqual(provider["state"], "off")
         self.assertIn("libmpi_other.so.0, is not known", provider["reason"])
+
+    def test_none_at_all(self):
+        """What asks a library that is not there whether it runs hears that it does not."""
+        self.assert_exit(run([PROGRAMS / "no_library"]))
+        preloaded = environment(LD_PRELOAD=BUILD / "lib" / "libaon-mpi.so")
+        self.assert_exit(run([PROGRAMS / "no_library"], env=preloaded))
 
     def assert_unseen(self, program, reason):
         """A program that no library can look into: the summary and the ledger say so."""
