@@ -212,7 +212,8 @@ std::optional<uint32_t> HangFinder::debtor(uint32_t group, const PendingMessage&
   return count_of(its, own->second).sent < received + count ? other : std::nullopt;
 }
 
-/// Of several requests in flight MPI_Wait waits for one, nobody knows which.
+/// Of several requests in flight MPI_Wait waits for one, nobody knows which: not for a listener as
+/// long as it may be for another one.
 Awaited HangFinder::awaited_by(const OpenCall& call) {
   const PendingRequests& pending = progress_[call.group].pending;
   if (!may_be_judged(call) || !pending.collectives().empty()) return {};
@@ -220,11 +221,13 @@ Awaited HangFinder::awaited_by(const OpenCall& call) {
   const auto is_alike = [](const PendingMessage& a, const PendingMessage& b) {
     return a.communicator == b.communicator && a.peer == b.peer;
   };
-  if (model_->regions[call.region].name == "MPI_Waitall") {
-    std::erase_if(messages, [&](const PendingMessage& one) { return pending.is_standing(one); });
-  } else if (messages.empty() || !is_alike(messages.front(), messages.back())) {
-    return {};
-  }
+  const auto is_standing = [&](const PendingMessage& one) { return pending.is_standing(one); };
+  const bool is_for_all = model_->regions[call.region].name == "MPI_Waitall";
+  const bool may_be_for_others =
+      pending.has_sends() || !std::all_of(messages.begin(), messages.end(), is_standing);
+  if (is_for_all || may_be_for_others) std::erase_if(messages, is_standing);
+  const bool is_one = !messages.empty() && is_alike(messages.front(), messages.back());
+  if (!is_for_all && !is_one) return {};
   std::set<uint32_t> debtors;
   for (auto at = messages.begin(); at != messages.end();) {
     const auto next =

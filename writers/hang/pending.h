@@ -70,7 +70,8 @@ class PendingRequests {
     std::sort(result.begin(), result.end());
     return result;
   }
-  bool has_messages() const noexcept { return !messages_.empty() || !sends_.empty(); }
+  bool has_messages() const noexcept { return !messages_.empty() || has_sends(); }
+  bool has_sends() const noexcept { return !sends_.empty(); }
   bool has_io() const noexcept { return !io_.empty(); }
 
   void save(StateOut* out) const {

@@ -283,6 +283,23 @@ TEST_F(MessageHangs, of_several_requests_one_is_waited_for_and_nobody_knows_whic
   EXPECT_THAT(job_.report().awaited, IsEmpty());
 }
 
+/// Of who may tell it to stop, say, while it sends to somebody who does not receive.
+TEST_F(MessageHangs, listener_is_not_waited_for_while_something_else_may_be) {
+  job_.call(kWait, "MPI_Wait", RegionRole::kFunction);
+  for (const uint32_t rank : {0u, 1u}) {
+    message(EventKind::kReceiveRequest, rank, 2, 1);
+    message(EventKind::kSendRequest, rank, 2, 2);
+    message(EventKind::kSendComplete, rank, 2, 2);
+  }
+  message(EventKind::kSendRequest, 0, 1, 3);
+  message(EventKind::kReceiveRequest, 1, 0, 3);
+  message(EventKind::kReceiveRequest, 1, 0, 4);
+  wait(0);
+  wait(1);
+  EXPECT_EQ(job_.report().awaited.count(0), 0u) << "it may wait for its send";
+  EXPECT_THAT(job_.report().awaited.at(1), ElementsAre(0u)) << "who has sent one of two";
+}
+
 TEST_F(MessageHangs, nobody_is_named_behind_a_hole) {
   message(EventKind::kReceiveRequest, 0, 1, 1);
   job_.add(1, test::event(EventKind::kLostBegin, 11 * kSecond, 0));
