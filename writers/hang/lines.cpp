@@ -22,7 +22,12 @@ class Text : private HangText {
       : HangText(model, report.last_ns, now_ns),
         model_(model),
         report_(report),
-        now_ns_of_job_(now_ns) {}
+        now_ns_of_job_(now_ns) {
+    for (const uint32_t i : report.open_calls) {
+      const OpenCall& call = model.open_calls[i];
+      note_call(call.group, call.tid, call.start_ns);
+    }
+  }
 
   /// "rank 2 on n1 (pid 7) did not arrive" and who waited for it.
   std::string finding(const Hang& hang) const {

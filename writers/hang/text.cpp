@@ -108,7 +108,9 @@ const HostStack* HangText::stack(uint32_t group, int32_t tid) const {
       std::find_if(model_.stacks.begin(), model_.stacks.end(),
                    [&](const HostStack& one) { return one.group == group && one.tid == tid; });
   // One that is older than what the process recorded last is of another time.
-  if (found == model_.stacks.end() || found->taken_ns < last_ns_[group]) return nullptr;
+  const auto call = calls_.find({group, tid});
+  const uint64_t least_ns = call != calls_.end() ? call->second : last_ns_[group];
+  if (found == model_.stacks.end() || found->taken_ns < least_ns) return nullptr;
   return found->frames.empty() && found->remark.empty() ? nullptr : &*found;
 }
 

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "writers/writer.h"
@@ -16,6 +18,12 @@ class HangText {
   /// `last_ns`: each group's last event. All outlives this.
   HangText(const Model& model, std::span<const uint64_t> last_ns, uint64_t now_ns)
       : model_(model), last_ns_(last_ns), now_ns_(now_ns) {}
+
+  /// A thread is in a call that does not return: its stack is of this time, whatever others of its
+  /// process record.
+  void note_call(uint32_t group, int32_t tid, uint64_t start_ns) {
+    calls_[{group, tid}] = start_ns;
+  }
 
   std::string for_seconds(uint64_t since_ns) const;
   /// "rank 3 on n1 (pid 4711)"
@@ -34,7 +42,7 @@ class HangText {
   std::string partner_text(const OpenCall& call) const;
 
   /// Of a thread (0: the main thread); false where it was not looked at, or the process has gone on
-  /// since.
+  /// since, unless the thread is in a call (note_call).
   bool has_stack(uint32_t group, int32_t tid) const { return stack(group, tid) != nullptr; }
   /// "    0-1 stand in poll < progress < main (waits in the kernel, ...)", or "    0: why there is
   /// none": a line for each stack of the groups, of their main threads.
@@ -48,6 +56,7 @@ class HangText {
   const Model& model_;
   std::span<const uint64_t> last_ns_;
   uint64_t now_ns_;
+  std::map<std::pair<uint32_t, int32_t>, uint64_t> calls_;  ///< since when, by group and thread
 };
 
 }  // namespace aon::writers

@@ -213,6 +213,18 @@ TEST(Hang, why_there_is_no_stack_is_said) {
                           "    2: it has ended, or is in another PID namespace"));
 }
 
+TEST(Hang, stack_of_a_call_stays_while_another_thread_goes_on) {
+  for (const uint64_t since_ns : {25 * kSecond, 99 * kSecond + 1}) {
+    Job job(2);
+    job.open(0, since_ns, kRecv, 1).look(0, {"poll", "main"}, "").add_thread(0);
+    job.add(2, test::enter(99 * kSecond + 2, kControl));
+    job.add(2, test::leave(99 * kSecond + 3, kControl));
+    const bool is_of_call = since_ns < 99 * kSecond;
+    EXPECT_EQ(job.lines().size(), is_of_call ? 2u : 1u);
+    EXPECT_EQ(job.lines().back() == "    0 stands in poll < main", is_of_call);
+  }
+}
+
 TEST(Hang, ring_of_messages_is_a_finding) {
   Job job(4);
   job.call(kFileOpen, "MPI_Ssend", RegionRole::kPointToPoint);
