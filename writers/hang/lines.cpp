@@ -15,6 +15,7 @@ namespace {
 
 constexpr size_t kMaxAbsent = 16;  ///< named with what they do; the others are listed
 constexpr size_t kMaxOthers = 32;
+constexpr size_t kMaxToldHangs = 64;  ///< of all communicators: a job may have one of each node
 
 class Text : private HangText {
  public:
@@ -48,7 +49,13 @@ class Text : private HangText {
   }
 
   std::vector<std::string> lines() {
-    for (const Hang& hang : report_.hangs) add(hang);
+    const size_t told_count = std::min(report_.hangs.size(), kMaxToldHangs);
+    for (size_t i = 0; i < told_count; ++i) add(report_.hangs[i]);
+    if (const size_t more = report_.hangs.size() - told_count; more != 0)
+      lines_.push_back(fmt::format("and {} more collectives do not end", more));
+    for (size_t i = told_count; i < report_.hangs.size(); ++i) {
+      for (const Arrival& arrival : report_.hangs[i].arrived) told_.insert(arrival.call);
+    }
     append(nccl_hang_lines(model_, report_, now_ns_of_job_));
     add_others();
     return std::move(lines_);

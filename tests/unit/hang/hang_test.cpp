@@ -213,6 +213,20 @@ TEST(Hang, why_there_is_no_stack_is_said) {
                           "    2: it has ended, or is in another PID namespace"));
 }
 
+/// A communicator of each node, say, of a thousand.
+TEST(Hang, of_hangs_in_many_communicators_the_first_are_told_and_how_many_more_there_are) {
+  constexpr uint32_t kCount = 200;
+  Job job(kCount);
+  for (uint32_t rank = 0; rank < kCount; ++rank) {
+    if (rank != 0) job.add_communicator("of a node");
+    job.open_in(rank, 30 * kSecond, kBarrier, rank);
+  }
+  const std::vector<std::string> lines = job.lines();
+  EXPECT_LT(lines.size(), 64u * 20u);
+  EXPECT_THAT(lines, Contains("and 136 more collectives do not end"));
+  EXPECT_THAT(lines, Not(Contains(HasSubstr("more calls"))));
+}
+
 TEST(Hang, stack_of_a_call_stays_while_another_thread_goes_on) {
   for (const uint64_t since_ns : {25 * kSecond, 99 * kSecond + 1}) {
     Job job(2);

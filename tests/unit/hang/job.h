@@ -60,6 +60,11 @@ class Job {
                                  .start_ns = since_ns});
     return *this;
   }
+  Job& open_in(uint32_t rank, uint64_t since_ns, uint32_t region, uint32_t communicator) {
+    open(rank, since_ns, region);
+    model_.open_calls.back().communicator = communicator;
+    return *this;
+  }
   Job& add(uint32_t rank, const Event& event) {
     events_[rank].push_back(event);
     return *this;
