@@ -23,31 +23,37 @@ std::optional<uint32_t> rank_member(const Model& model, uint32_t communicator, i
   return model.groups[group].rank ? std::optional(group) : std::nullopt;
 }
 
-HangFinder::MessageCount& HangFinder::messages_with(const Event& event) {
+/// Null: no room to count them.
+HangFinder::MessageCount* HangFinder::messages_with(const Event& event) {
+  Progress& progress = progress_[group_];
   const uint64_t communicator = communicators_.global(event.communicator);
-  return progress_[group_].messages[communicator << 32 | static_cast<uint32_t>(event.peer)];
+  const uint64_t key = communicator << 32 | static_cast<uint32_t>(event.peer);
+  const auto found = progress.messages.find(key);
+  if (found != progress.messages.end()) return &found->second;
+  if (partner_count_ >= kMaxPartners) {
+    progress.is_forgetful = true;
+    return nullptr;
+  }
+  ++partner_count_;
+  return &progress.messages[key];
 }
 
 void HangFinder::add_request(const Event& event) {
   Progress& progress = progress_[group_];
   switch (event.kind) {
     case EventKind::kSend:
-      ++messages_with(event).sent;
+    case EventKind::kSendRequest:
+      if (MessageCount* messages = messages_with(event)) ++messages->sent;
+      if (event.kind == EventKind::kSendRequest) progress.pending.start_send(event.request);
       break;
     case EventKind::kReceive:
-      ++messages_with(event).received;
-      break;
-    case EventKind::kSendRequest:
-      ++messages_with(event).sent;
-      progress.pending.start_send(event.request);
+    case EventKind::kReceiveComplete:
+      if (MessageCount* messages = messages_with(event)) ++messages->received;
+      if (event.kind == EventKind::kReceiveComplete) progress.pending.complete(event.request);
       break;
     case EventKind::kReceiveRequest:
       progress.pending.start(event.request,
                              PendingMessage{communicators_.global(event.communicator), event.peer});
-      break;
-    case EventKind::kReceiveComplete:
-      ++messages_with(event).received;
-      progress.pending.complete(event.request);
       break;
     case EventKind::kSendComplete:
     case EventKind::kRequestCancelled:
@@ -65,8 +71,16 @@ void HangFinder::add_request(const Event& event) {
       progress.has_unknown_requests = true;
       break;
     default:
-      break;
+      return;
   }
+  if (progress.has_unknown_requests || progress.pending.count() > kMaxInFlight)
+    give_up_requests(&progress);
+}
+
+/// None of the process is judged: what another thread completes would stay in flight for good.
+void HangFinder::give_up_requests(Progress* progress) {
+  progress->has_unknown_requests = true;
+  if (progress->pending.count() != 0) progress->pending.forget();
 }
 
 /// Whether it waits for requests, and all that are in flight are known.
@@ -202,7 +216,8 @@ std::optional<uint32_t> HangFinder::debtor(uint32_t group, const PendingMessage&
                         *other != group;
   const Ranks& ranks = ranks_in(message.communicator);
   const auto own = ranks.find(group);
-  if (!is_known || own == ranks.end()) return std::nullopt;
+  const bool is_forgetful = progress_[group].is_forgetful || its.is_forgetful;
+  if (!is_known || is_forgetful || own == ranks.end()) return std::nullopt;
   const auto count_of = [&](const Progress& whose, uint64_t with) {
     const auto found = whose.messages.find(uint64_t{message.communicator} << 32 | with);
     return found == whose.messages.end() ? MessageCount{} : found->second;

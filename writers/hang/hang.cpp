@@ -134,7 +134,7 @@ void HangFinder::enter(const Event& event) {
   if (call == Call::kOther) return;
   Progress& progress = progress_[group_];
   if (!progress.mpi_location) progress.mpi_location = location_;
-  if (*progress.mpi_location != location_) progress.has_unknown_requests = true;
+  if (*progress.mpi_location != location_) give_up_requests(&progress);
   if (call == Call::kFinalize) report_.has_finalized[group_] = 1;
   const bool is_pause = call == Call::kPause && profile::pauses(event);
   const bool has_failed = call == Call::kExchange && (event.flags & kFailed) != 0;
@@ -163,6 +163,11 @@ void HangFinder::start(const Event& event) {
   const bool is_known = region < model_->regions.size();
   const uint32_t communicator = communicators_.global(event.communicator);
   const bool is_start = is_known && profile::is_start(model_->regions[region]);
+  const auto note = [&](const PendingCollective& one) {
+    const bool has_room = progress.pending.collectives().size() < kMaxInFlight;
+    if (has_room) progress.pending.start(event.request, one);
+    if (!has_room) give_up_requests(&progress);
+  };
   if (is_start) {
     const bool is_numbered =
         event.bytes != 0 && event.operation < CollectiveOperation::kCreateHandle;
@@ -173,11 +178,10 @@ void HangFinder::start(const Event& event) {
     uint32_t& last =
         progress.starts[uint64_t{communicator} << 32 | static_cast<uint32_t>(event.bytes >> 32)];
     last = std::max(last, static_cast<uint32_t>(event.bytes));
-    progress.pending.start(event.request,
-                           PendingCollective{communicator, kStartedRegion, 0, event.bytes});
+    note({communicator, kStartedRegion, 0, event.bytes});
   } else if (count(event) && is_known && is_numbered(model_->regions[region])) {
     const uint64_t number = progress.counts.at(communicator).finished - 1;
-    progress.pending.start(event.request, PendingCollective{communicator, region, number, 0});
+    note({communicator, region, number, 0});
   } else {
     progress.has_unknown_requests = true;
   }
@@ -192,10 +196,12 @@ Status HangFinder::save(StateOut* out) {
   out->put(unsaved_);
   if (!unsaved_) return {};
   const Progress progress = std::exchange(progress_[*unsaved_], {});
+  partner_count_ -= progress.messages.size();
   out->put(std::exchange(report_.last_ns[*unsaved_], 0));
   out->put(std::exchange(report_.has_finalized[*unsaved_], 0));
   out->put(progress.has_unknown_requests);
   out->put(progress.has_open_message);
+  out->put(progress.is_forgetful);
   out->put(progress.has_hole);
   out->put(progress.counts);
   out->put(progress.starts);
@@ -214,9 +220,15 @@ Status HangFinder::load(StateIn* in) {
   std::vector<uint32_t> open_calls;
   if (!in->get(&report_.last_ns[*group]) || !in->get(&report_.has_finalized[*group]) ||
       !in->get(&progress.has_unknown_requests) || !in->get(&progress.has_open_message) ||
-      !in->get(&progress.has_hole) || !in->get(&progress.counts) || !in->get(&progress.starts) ||
-      !in->get(&progress.messages) || !progress.pending.load(in) || !in->get(&open_calls))
+      !in->get(&progress.is_forgetful) || !in->get(&progress.has_hole) ||
+      !in->get(&progress.counts) || !in->get(&progress.starts) || !in->get(&progress.messages) ||
+      !progress.pending.load(in) || !in->get(&open_calls))
     return in->status();
+  if (progress.messages.size() > kMaxPartners - partner_count_) {
+    progress.messages = {};
+    progress.is_forgetful = true;
+  }
+  partner_count_ += progress.messages.size();
   const auto is_known = [&](uint32_t call) { return call < model_->open_calls.size(); };
   if (!in->check(std::all_of(open_calls.begin(), open_calls.end(), is_known))) return in->status();
   report_.open_calls.insert(report_.open_calls.end(), open_calls.begin(), open_calls.end());

@@ -18,14 +18,14 @@
 /// others, is in the one of them that somebody has not started; who has is "started", not absent.
 /// Persistent ones are numbered by themselves: the how manieth start of which one. Which requests a
 /// call waits for is not recorded. So nobody is named where it could be several, nor where more
-/// than one thread of a process calls MPI or it uses one-sided communication.
+/// than one thread of a process calls MPI, it uses one-sided communication or has kMaxInFlight.
 ///
 /// Callers whose own number is not known make one hang without number; there a member that is in no
 /// collective of the communicator is absent if anything is known of it, its end included where
 /// definitions are damaged. Neighbourhood collectives and those that make or free communicators,
 /// windows or files are not called by all members alike: they are open calls and no hangs.
-/// Thread: one.   Cost: a few ns per event; memory per process and communicator, and per process
-/// and whom it exchanges messages with.
+/// Thread: one.   Cost: a few ns per event; memory per process and communicator, and for
+/// kMaxPartners pairs of a process and whom it exchanges messages with: beyond, nobody is named.
 #pragma once
 
 #include <cstdint>
@@ -90,6 +90,9 @@ std::optional<uint32_t> rank_member(const Model& model, uint32_t communicator, i
 
 class HangFinder final : public Writer {
  public:
+  static constexpr size_t kMaxPartners = size_t{1} << 21;  ///< 100 MiB
+  static constexpr size_t kMaxInFlight = size_t{1} << 20;  ///< requests of a process
+
   /// `now_ns`: when a job is looked at that still runs; 0: its end.
   explicit HangFinder(uint64_t now_ns = 0) : now_ns_(now_ns) {}
   Status begin(const Model& model) override;
@@ -124,6 +127,7 @@ class HangFinder final : public Writer {
     /// Two threads call MPI, or there are requests of another kind.
     bool has_unknown_requests = false;
     bool has_open_message = false;  ///< a call that exchanges messages did not return
+    bool is_forgetful = false;      ///< there was no room for all whom it exchanges messages with
     bool has_hole = false;
   };
   /// Which collective of a communicator: its number, or its instance; none: not known.
@@ -150,7 +154,8 @@ class HangFinder final : public Writer {
   bool count(const Event& event);
   void start(const Event& event);
   void add_request(const Event& event);
-  MessageCount& messages_with(const Event& event);
+  MessageCount* messages_with(const Event& event);
+  static void give_up_requests(Progress* progress);
   std::optional<uint64_t> number_of(uint32_t group, uint32_t communicator) const;
   bool is_collective(const OpenCall& call) const;
   void find_in(uint32_t communicator, std::span<const uint32_t> calls);
@@ -172,6 +177,7 @@ class HangFinder final : public Writer {
   HangReport report_;
   std::vector<Call> region_calls_;             ///< by global region
   std::vector<Progress> progress_;             ///< by group
+  size_t partner_count_ = 0;                   ///< in progress_
   std::unordered_map<uint32_t, Ranks> ranks_;  ///< by communicator: rank of each group
   profile::LocalIds regions_;
   profile::LocalIds communicators_;

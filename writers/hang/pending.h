@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <tuple>
 #include <unordered_map>
@@ -73,6 +74,13 @@ class PendingRequests {
   bool has_messages() const noexcept { return !messages_.empty() || has_sends(); }
   bool has_sends() const noexcept { return !sends_.empty(); }
   bool has_io() const noexcept { return !io_.empty(); }
+  /// Of messages and files.
+  size_t count() const noexcept { return messages_.size() + sends_.size() + io_.size(); }
+  void forget() {
+    messages_ = {};
+    sends_ = {};
+    io_ = {};
+  }
 
   void save(StateOut* out) const {
     out->put(collectives_);

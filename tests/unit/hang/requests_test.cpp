@@ -307,6 +307,66 @@ TEST_F(MessageHangs, nobody_is_named_behind_a_hole) {
   EXPECT_THAT(job_.report().awaited, IsEmpty());
 }
 
+/// Of thousands of ranks that exchange messages with all others each.
+TEST(MessagePartners, are_counted_up_to_a_limit_and_nobody_is_named_beyond) {
+  test::Job job(2);
+  job.call(kWait, "MPI_Wait", RegionRole::kFunction).open(0, 30 * kSecond, kWait);
+  Event event = test::event(EventKind::kReceiveRequest, 10 * kSecond, kRecv);
+  event.communicator = 7;
+  event.peer = 1;
+  for (const bool is_share : {true, false}) {
+    HangFinder finder;
+    ASSERT_TRUE(finder.begin(job.model()));
+    ASSERT_TRUE(finder.begin_location(job.model().locations[0]));
+    ASSERT_TRUE(finder.events({&event, 1}));
+    Event send = event;
+    send.kind = EventKind::kSend;
+    for (send.peer = 2; send.peer < static_cast<int32_t>(HangFinder::kMaxPartners) + 1000;
+         ++send.peer)
+      ASSERT_TRUE(finder.events({&send, 1}));
+    ASSERT_TRUE(finder.end_location());
+    if (is_share) {
+      StateOut out;
+      ASSERT_TRUE(finder.save(&out));
+      EXPECT_LT(out.bytes().size(), (HangFinder::kMaxPartners + 100) * 3 * sizeof(uint64_t));
+      continue;
+    }
+    ASSERT_TRUE(finder.begin_location(job.model().locations[1]));
+    send.peer = 0;
+    ASSERT_TRUE(finder.events({&send, 1}));
+    ASSERT_TRUE(finder.end_location());
+    ASSERT_TRUE(finder.finish({}));
+    EXPECT_THAT(finder.report().awaited, IsEmpty()) << "rank 1 has sent";
+  }
+}
+
+/// Of a thread whose requests another one completes: no event says which have ended.
+TEST(RequestsInFlight, that_nobody_can_judge_take_no_memory) {
+  test::Job job(1);
+  job.add_thread(0).call(kWait, "MPI_Wait", RegionRole::kFunction);
+  Event send = test::event(EventKind::kSendRequest, 10 * kSecond, kRecv);
+  send.communicator = 7;
+  send.peer = 0;
+  const Event wait = test::enter(11 * kSecond, kWait);
+  for (const uint64_t count : {uint64_t{1000}, HangFinder::kMaxInFlight + 1000}) {
+    HangFinder finder;
+    ASSERT_TRUE(finder.begin(job.model()));
+    ASSERT_TRUE(finder.begin_location(job.model().locations[0]));
+    ASSERT_TRUE(finder.events({&wait, 1}));
+    for (send.request = 0; send.request < count; ++send.request)
+      ASSERT_TRUE(finder.events({&send, 1}));
+    ASSERT_TRUE(finder.end_location());
+    if (count <= HangFinder::kMaxInFlight) {
+      ASSERT_TRUE(finder.begin_location(job.model().locations[1]));
+      ASSERT_TRUE(finder.events({&wait, 1}));
+      ASSERT_TRUE(finder.end_location());
+    }
+    StateOut out;
+    ASSERT_TRUE(finder.save(&out));
+    EXPECT_LT(out.bytes().size(), 1000u) << count;
+  }
+}
+
 TEST(PendingRequests, standing_are_those_that_others_were_completed_without) {
   PendingRequests requests;
   requests.start(1, PendingMessage{});
