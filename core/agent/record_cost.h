@@ -2,7 +2,7 @@
 /// are most of it; how much of the rest they hide is the processor's matter: an AMD EPYC stores a
 /// record while it reads the clock, an Intel Xeon waits (docs/decisions/020-clock-of-intel.md).
 ///
-/// Thread: any.   Cost: 0.2 ms of CPU time.
+/// Thread: any.   Cost: 0.2 ms of CPU time where the clock is the TSC.
 #pragma once
 
 #include "core/clock/snapshot.h"

@@ -36,7 +36,10 @@ void InFlight::add_ended(const NcclOperation& operation, Communicator* communica
   Communicator& first = communicators_[words_.front()];
   words_.pop_front();
   const auto lowest = first.ended.begin();
-  first.forgotten = (lowest->first + 1) * kWordCalls;
+  // Of its last word, what is behind the last end has not ended, or is not there yet.
+  const bool is_last = first.ended.size() == 1;
+  const auto calls = is_last ? static_cast<uint32_t>(std::bit_width(lowest->second)) : kWordCalls;
+  first.forgotten = lowest->first * kWordCalls + calls;
   first.ended.erase(lowest);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "core/base/digits.h"
@@ -23,6 +24,7 @@ constexpr uint32_t kUnknown = profile::LocalIds::kNone;
 constexpr size_t kWaitMemoryBytes = size_t{2} << 20;
 constexpr uint32_t kNotInArchive = UINT32_MAX;
 constexpr double kMostUntimed = 0.1;  ///< share of parts; from there on it is told
+constexpr size_t kFewLate = 8;        ///< each is held against the waits of all by itself
 
 /// Of some times, for many limits: of each as much as the limit, summed up.   Cost: that of a sort.
 class LimitedSums {
@@ -338,9 +340,18 @@ void LatenessAnalysis::add_lateness(std::span<const Part> parts) {
   for (const Part& part : parts) attendances.push_back({part.member, part.gpu_ns});
   summary_.table.add(first.communicator, first.region, attendances);
   const LateMembers late(attendances);
-  std::vector<uint64_t> waits_ns;
-  for (size_t i = 0; i < parts.size(); ++i) waits_ns.push_back(late.wait_ns(i));
-  const LimitedSums waits(std::move(waits_ns));
+  std::optional<LimitedSums> waits;
+  if (late.count() > kFewLate) {
+    std::vector<uint64_t> waits_ns;
+    for (size_t i = 0; i < parts.size(); ++i) waits_ns.push_back(late.wait_ns(i));
+    waits.emplace(std::move(waits_ns));
+  }
+  const auto waits_up_to = [&](uint64_t limit_ns) {
+    if (waits) return waits->up_to(limit_ns);
+    uint64_t sum_ns = 0;
+    for (size_t i = 0; i < parts.size(); ++i) sum_ns += std::min(late.wait_ns(i), limit_ns);
+    return sum_ns;
+  };
   for (size_t i = 0; i < parts.size(); ++i) {
     note_wait(parts[i], late.wait_ns(i));
     if (!late.is_late(i)) continue;
@@ -352,7 +363,7 @@ void LatenessAnalysis::add_lateness(std::span<const Part> parts) {
       causes.untold_ns += late.caused_ns(i);
       continue;
     }
-    const uint64_t gpu_ns = std::min(waits.up_to(queued_ns) / late.count(), late.caused_ns(i));
+    const uint64_t gpu_ns = std::min(waits_up_to(queued_ns) / late.count(), late.caused_ns(i));
     causes.gpu_ns += gpu_ns;
     causes.host_ns += late.caused_ns(i) - gpu_ns;
   }

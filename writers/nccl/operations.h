@@ -12,7 +12,7 @@
 /// their process. Of those whose end alone is not known (EndedKernels) only the number is. Shares
 /// thin out by what they have saved: no more than the whole job needs.
 ///
-/// Thread: one.   Cost: a hash per operation, two where its time comes later; at most 56 MiB of
+/// Thread: one.   Cost: a hash per operation, two where its time comes later; at most 60 MiB of
 /// rows, and a histogram per communicator, function and power of two.
 #pragma once
 

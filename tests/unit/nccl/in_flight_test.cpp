@@ -139,13 +139,27 @@ TEST(NcclInFlight, of_a_communicator_that_is_made_late_are_told) {
   EXPECT_THAT(taken(in_flight), ElementsAre(std::pair(2u, 102u)));
 }
 
-/// The room is another communicator's: what its own last word forgets are calls that end later.
+/// The room is another communicator's: among what is forgotten are calls that end later.
 TEST(NcclInFlight, that_are_still_kept_end_however_much_is_forgotten) {
   InFlight in_flight;
   for (const uint32_t call : {0u, 1u, 2u}) in_flight.add(told(call, true, 2));
+  in_flight.add(told(3, false, 2));  // its word is the first that is forgotten
   for (uint32_t word = 0; word < InFlight::kMaxWords; ++word) in_flight.add(told(64 * word, false));
   for (const uint32_t call : {0u, 1u}) in_flight.add(told(call, false, 2));
   EXPECT_THAT(taken(in_flight), ElementsAre(std::pair(2u, 2u)));
+}
+
+/// The calls of another one have taken its room: its next one is told all the same.
+TEST(NcclInFlight, of_a_communicator_that_is_seldom_used_are_told) {
+  InFlight in_flight;
+  for (uint32_t call = 0; call <= 100; ++call) {
+    in_flight.add(told(call, true, 2));
+    in_flight.add(told(call, false, 2));
+  }
+  for (uint32_t word = 0; word < InFlight::kMaxWords; ++word) in_flight.add(told(64 * word, false));
+  in_flight.add(told(100, true, 2));  // it has ended
+  in_flight.add(told(101, true, 2));
+  EXPECT_THAT(taken(in_flight), ElementsAre(std::pair(2u, 101u)));
 }
 
 TEST(NcclInFlight, of_many_communicators_are_no_more_than_there_is_room_for) {

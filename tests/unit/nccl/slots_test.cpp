@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -184,17 +185,23 @@ TEST_F(NcclSlots, that_were_told_in_flight_are_counted_among_the_refused) {
 /// A program that makes communicators all the time: earlier ones have the rows.
 TEST_F(NcclSlots, whose_records_are_refused_cost_little_where_no_row_is_left) {
   g_writer.context[0].end = g_writer.context[0].cursor;
+  const auto least_ns = [this] {
+    int64_t least = INT64_MAX;
+    for (int round = 0; round < 9; ++round) {
+      timespec begin{};
+      timespec end{};
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+      for (int i = 0; i < 2000; ++i) run(64, 100);
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+      const int64_t ns = (end.tv_sec - begin.tv_sec) * 1'000'000'000 + end.tv_nsec - begin.tv_nsec;
+      least = std::min(least, ns);
+    }
+    return least;
+  };
+  const int64_t in_first_row_ns = least_ns();
   for (uint32_t i = 0; i < kMaxRefusedSums; ++i)
     g_state->refused_sums[i].key.store(uint64_t{1000 + i} << 32);
-  const auto cpu_ns = [] {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return time.tv_sec * 1'000'000'000 + time.tv_nsec;
-  };
-  const int64_t begin_ns = cpu_ns();
-  constexpr int64_t kCount = 20'000;
-  for (int64_t i = 0; i < kCount; ++i) run(64, 100);
-  EXPECT_LT(cpu_ns() - begin_ns, kCount * 2'000);
+  EXPECT_LT(least_ns(), 8 * in_first_row_ns) << "30 times where all rows are looked at";
 }
 
 TEST_F(NcclSlots, sums_of_the_refused_are_told_when_they_have_grown) {
