@@ -1,15 +1,16 @@
 #include "tools/joining.h"
 
 #include <aon/record.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <set>
 
 #include "core/base/file.h"
+#include "core/base/unique_fd.h"
 #include "core/spool/files.h"
 #include "core/spool/job.h"
 
@@ -217,6 +218,14 @@ void remove_unfinished(const fs::path& spool) {
   for (const fs::path& path : unfinished) fs::remove_all(path);
 }
 
+Status write_origin(const fs::path& file, const std::string& origin) {
+  const Result<UniqueFd> fd = open_file(file.string(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
+  if (!fd) return fd.error();
+  Status status = write_all(fd->get(), origin.data(), origin.size());
+  if (status) return status;
+  return Error{status.error().code, file.string() + ": " + status.error().message};
+}
+
 /// Puts the node folder `from` into `spool` under its own name, or with "~2", "~3", ... when
 /// another folder has it.
 Status join_node(const fs::path& from, const fs::path& spool) {
@@ -228,9 +237,14 @@ Status join_node(const fs::path& from, const fs::path& spool) {
     fs::create_directory(fresh);
     fs::permissions(fresh, fs::perms::owner_all);
     take_files(from, fresh, {});
-    std::ofstream(fresh / kOriginFile) << fs::canonical(from).string();
-    fs::rename(fresh, target);
-    return {};
+    // Without it a later join would leave alone what is here, as if it were no copy.
+    Status status = write_origin(fresh / kOriginFile, fs::canonical(from).string());
+    if (status) {
+      fs::rename(fresh, target);
+    } else {
+      fs::remove_all(fresh);
+    }
+    return status;
   }
   return Error{Code::kInvalid, fmt::format("{} has too many nodes of one name", spool.string())};
 }

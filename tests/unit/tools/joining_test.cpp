@@ -2,8 +2,10 @@
 #include "tools/joining.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -73,6 +75,25 @@ TEST_F(Joining, an_older_copy_changes_nothing) {
   fs::last_write_time(older, fs::last_write_time(definitions) - std::chrono::seconds(1));
   fs::rename(older, definitions);
   fs::remove(origin());
+  join();
+  EXPECT_TRUE(fs::exists(copy()));
+}
+
+/// A limit on the size of files stands for a disk without room, on which links can still be made.
+TEST_F(Joining, without_room_for_its_note_no_node_is_joined) {
+  write_first();
+  write_second(false);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  const sighandler_t handler = signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
+  const Status status = join_directories({first().string(), second().string()});
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  signal(SIGXFSZ, handler);
+  ASSERT_FALSE(status) << "what is new there would be left out for good";
+  EXPECT_EQ(status.error().code, Code::kIo);
+  EXPECT_FALSE(fs::exists(first() / "spool" / "node-b"));
   join();
   EXPECT_TRUE(fs::exists(copy()));
 }
