@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 #include "core/base/time.h"
 #include "core/spool/job.h"
@@ -89,6 +90,12 @@ Result<Lines> lines_of_spool(const std::string& dir, const symbols::DebugSearch&
   return writers::hang_lines(model, found.report(), is_live ? job_now_ns(**parts) : model.end_ns);
 }
 
+/// Where somebody only writes the archive the job is over: its calls are as old as they were then.
+bool has_agent(const std::string& dir) {
+  const std::optional<LiveOwner> owner = find_live_owner(dir, 0);
+  return owner && owner->role == "agent";
+}
+
 /// Whether NCCL of this job may answer on this host: one of its nodes, with a communicator of NCCL.
 bool may_have_ras(const std::string& dir) {
   const Result<spool::Job> job = spool::read_job(dir);
@@ -135,7 +142,7 @@ int hang(const HangOptions& options) {
   if (!spool && spool.error().code != Code::kNotFound)
     return fail("hang", spool.error().message, kExitUse);
   const bool has_spool = spool.has_value();
-  const bool is_live = has_spool && find_live_owner(options.dir, 0).has_value();
+  const bool is_live = has_spool && has_agent(options.dir);
   const Result<Lines> lines = has_spool
                                   ? lines_of_spool(options.dir, options.symbol_search, is_live)
                                   : lines_of_ledger(options.dir);
