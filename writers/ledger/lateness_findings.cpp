@@ -129,16 +129,16 @@ void Findings::add_slow_operations(const std::vector<TrueTimes>& rows, double al
 
 /// Shorter ones are told of ranks only: a busy core makes any of them twice as long.
 void Findings::add_slow_collectives(std::vector<Finding>* findings) const {
-  if (waits_ == nullptr || total_ns() == 0) return;
+  const auto all_ns = static_cast<double>(total_ns());  // a pass over all ranks
+  if (waits_ == nullptr || all_ns == 0) return;
   std::vector<TrueTimes> slow;
   std::copy_if(waits_->times.begin(), waits_->times.end(), std::back_inserter(slow),
                [&](const TrueTimes& row) {
                  const uint32_t ranks = model_->communicators[row.communicator].rank_count;
-                 return static_cast<double>(row.slow_ns) * ranks >=
-                        kLeastSlowShare * static_cast<double>(total_ns());
+                 return static_cast<double>(row.slow_ns) * ranks >= kLeastSlowShare * all_ns;
                });
   add_slow_operations(
-      slow, static_cast<double>(total_ns()),
+      slow, all_ns,
       {"the memory or busy cores were slow", "the network, the memory or busy cores were slow"},
       findings);
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <ctime>
 #include <map>
 
 #include "tests/unit/profile/one_rank.h"
@@ -229,6 +230,25 @@ TEST_F(FindingsOfRanks, those_that_are_late_together_are_judged_together) {
       lines(std::vector<uint64_t>(104, 5)),
       HasSubstr("the others waited 8.4 s for it (its share), 8.4 s of it in MPI_Barrier; as "
                 "long for ranks 41-59\n"));
+}
+
+/// Programs whose messages have any length have as many sizes as there is room for.
+TEST_F(FindingsOfRanks, of_many_ranks_and_sizes_do_not_take_the_time_of_their_product) {
+  constexpr uint32_t kRanks = 20'000;
+  for (uint32_t rank = 4; rank < kRanks; ++rank) {
+    Group& group = model_.groups.emplace_back();
+    group.id = rank;
+    group.rank = rank;
+    model_.locations.push_back(model_.locations[0]);
+    model_.locations.back().id = rank;
+    model_.locations.back().group = rank;
+  }
+  for (uint64_t bytes = 0; bytes < kMaxSizes; ++bytes)
+    waits_.times.push_back({.region = kBarrier, .bytes = bytes, .count = 1});
+  const std::vector<uint64_t> times(kRanks, 5);
+  const std::clock_t begin = std::clock();
+  EXPECT_THAT(lines(times), testing::Not(HasSubstr("took longer")));
+  EXPECT_LT(std::clock() - begin, 5 * CLOCKS_PER_SEC);
 }
 
 TEST_F(FindingsOfRanks, little_waiting_is_told_where_most_could_not_be_matched) {
