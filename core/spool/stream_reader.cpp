@@ -32,6 +32,7 @@ class ContextReader {
   bool is_duplicate(const BlockEntry& block) const;
   void decode_batch();
   void note_gap(uint64_t end_sequence, uint64_t next_ticks);
+  uint64_t earliest_ticks(uint64_t next_ticks) const;
   void add_loss(LossReason reason, uint64_t count, uint64_t start_ticks, uint64_t end_ticks);
 
   std::span<const BlockEntry> blocks_;
@@ -92,11 +93,18 @@ void ContextReader::add_loss(LossReason reason, uint64_t count, uint64_t start_t
   last_ticks_ = end_ticks;
 }
 
+/// Of anything in the stream. A node's own series have no process that attached.
+uint64_t ContextReader::earliest_ticks(uint64_t next_ticks) const {
+  if (attach_ticks_ != 0) return attach_ticks_;
+  const bool is_told = !known_.empty() && known_.front().start_ticks != 0;
+  return is_told ? known_.front().start_ticks : next_ticks;
+}
+
 /// Reports the counted records from sequence_ to `end_sequence`: those in the known losses under
 /// their reason, the others as damaged. `next_ticks` is the earliest time of what follows.
 void ContextReader::note_gap(uint64_t end_sequence, uint64_t next_ticks) {
-  const uint64_t earliest = attach_ticks_ == 0 ? next_ticks : std::min(attach_ticks_, next_ticks);
-  const uint64_t low = last_ticks_ == 0 ? earliest : last_ticks_;
+  const uint64_t low =
+      last_ticks_ == 0 ? std::min(earliest_ticks(next_ticks), next_ticks) : last_ticks_;
   const uint64_t high = std::max(low, next_ticks);
   last_ticks_ = low;
   for (const LossDefinition& loss : known_) {

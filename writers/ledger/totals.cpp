@@ -61,6 +61,7 @@ Status TotalsCollector::begin(const Model& model) {
 
 Status TotalsCollector::begin_location(const Location& location) {
   location_ = location.type == LocationType::kMetric ? &location : nullptr;
+  lost_since_ns_ = UINT64_MAX;
   unsaved_ = location.group;
   return {};
 }
@@ -68,6 +69,8 @@ Status TotalsCollector::begin_location(const Location& location) {
 Status TotalsCollector::events(std::span<const Event> events) {
   if (location_ == nullptr) return {};
   for (const Event& event : events) {
+    if (event.kind == EventKind::kLostBegin)
+      lost_since_ns_ = std::min(lost_since_ns_, event.request);  // the oldest ones went (--disk)
     if (event.kind != EventKind::kSample || event.region >= metrics_.size()) continue;
     ++sample_counts_[event.region];
     add(event, metrics_[event.region]);
@@ -80,7 +83,7 @@ void TotalsCollector::add(const Event& sample, const Metric& metric) {
   const double value = std::bit_cast<double>(sample.bytes);
   if (metric.kind == Kind::kEnergy && location_->process == spool::kNodeProcess) {
     NodeEnergy& energy = totals_.energy[group.node];
-    if (!energy.has_samples()) energy.first_ns = sample.time_ns;
+    if (!energy.has_samples()) energy.first_ns = std::min(sample.time_ns, lost_since_ns_);
     energy.last_ns = sample.time_ns;
     energy.domains_j[metric.name] = value;
   } else if (metric.kind == Kind::kBytes && location_->process != spool::kNodeProcess) {

@@ -16,7 +16,8 @@
 
 namespace aon::writers {
 
-/// Energy of one node between the first and the last sample, whoever used it.
+/// Energy of one node between the first and the last sample, whoever used it; samples that were
+/// lost have been, too.
 struct NodeEnergy {
   std::map<std::string, double> domains_j;  ///< "package-0", "dram-0" ...
   uint64_t first_ns = 0;
@@ -77,6 +78,7 @@ class TotalsCollector final : public Writer {
   std::optional<uint32_t> unsaved_;      ///< the last group that began since save()
   std::vector<Metric> metrics_;          ///< by global id
   std::vector<uint64_t> sample_counts_;  ///< of the location, by global id
+  uint64_t lost_since_ns_ = UINT64_MAX;  ///< of the location: samples are missing from then on
   MetricTotals totals_;
 };
 

@@ -45,6 +45,34 @@ TEST(Assemble, ledger_has_the_energy_of_a_node_once_where_several_agents_saw_it)
   EXPECT_EQ(ledger["energy"]["nodes"], 1);
 }
 
+TEST(Assemble, ledger_has_the_seconds_of_all_joules_where_the_first_samples_were_evicted) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  MetricDefinition package{};
+  package.id = 0x80000002;
+  package.node_wide = 1;
+  node.add_process(0, 0, 1, kRegions);
+  node.define(spool::kNodeProcess, DefinitionType::kMetric, package,
+              {"energy::package-0", "J", "energy"});
+  LossDefinition loss{};
+  loss.process = spool::kNodeProcess;
+  loss.slot = spool::kSeriesSlot;
+  loss.reason = static_cast<uint32_t>(LossReason::kEvictedByCap);
+  loss.count = 10;
+  loss.start_ticks = 1'000;
+  loss.end_ticks = 1'000'000'000;
+  node.define(spool::kNodeProcess, DefinitionType::kEviction, loss);
+  node.add_records(spool::kNodeProcess, spool::kSeriesSlot,
+                   {test::sample_record(package.id, 1'500'000'000, 150),
+                    test::sample_record(package.id, 2'000'001'000, 200)},
+                   0, loss.count);
+  node.finish();
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  const json ledger = read_ledger(job.path());
+  EXPECT_EQ(ledger["energy"]["joules"], 200);
+  EXPECT_EQ(ledger["energy"]["seconds"], 2.0);
+}
+
 TEST(Assemble, ledger_says_whose_joules_they_are) {
   const std::string all = " of the nodes, other jobs on them included";
   for (const auto& [metric, covers] : {std::pair("energy::package-0", "packages and memory"),

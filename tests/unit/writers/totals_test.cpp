@@ -70,6 +70,18 @@ TEST_F(Totals, last_sample_is_the_total) {
   EXPECT_DOUBLE_EQ(totals.energy[1].seconds(), 2.5);
 }
 
+/// The last sample has all joules, so the time is that of all, too.
+TEST_F(Totals, seconds_begin_where_the_oldest_samples_were_evicted) {
+  Event lost{};
+  lost.kind = EventKind::kLostBegin;
+  lost.time_ns = 7'000'000'000;  // as it is shown
+  lost.request = 1'000'000'000;
+  samples(1, spool::kNodeProcess,
+          {lost, sample(8'000'000'000, kPackage, 700), sample(11'000'000'000, kPackage, 1000)});
+  EXPECT_DOUBLE_EQ(collector_.totals().energy[1].joules(), 1000);
+  EXPECT_DOUBLE_EQ(collector_.totals().energy[1].seconds(), 10);
+}
+
 TEST_F(Totals, no_joule_counts_twice) {
   samples(0, spool::kNodeProcess, {sample(1, kPackage, 100), sample(2, kCores, 80)});
   EXPECT_DOUBLE_EQ(collector_.totals().energy[0].joules(), 100);
