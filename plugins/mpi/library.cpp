@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "mpi/lacking.h"
 #include "mpi/loaded.h"
 
 // aon/old_libc.h: without libdl nothing is loaded RTLD_LOCAL
@@ -221,9 +220,7 @@ void detect_locked() AON_REQUIRES(g_mutex) {
     abi = found;
     g_backend = backend;
     find_queries();
-    if (!has_all_queries()) return;
-    g_is_known.store(true, std::memory_order_release);  // pairs with mpi:known
-    hide_lacking_functions(g_file, find_next);
+    g_is_known.store(has_all_queries(), std::memory_order_release);  // pairs with mpi:known
     return;
   }
 }
@@ -240,12 +237,14 @@ void* resolve_function(uint32_t number) noexcept {
   g_mutex.lock();
   void* found = find_next(kFunctionNames[number]);
   if (found != nullptr) detect_locked();
+  const bool is_known = library_is_known();  // when it was looked for
   g_mutex.unlock();
   errno = saved_errno;
-  if (found == nullptr && !library_is_known()) {  // not kept: it may still be loaded
+  if (found == nullptr && !is_known) {  // not kept: it may still be loaded
     const bool is_asked = number == kSiteInitialized.id || number == kSiteFinalized.id;
     return is_asked ? reinterpret_cast<void*>(&never) : reinterpret_cast<void*>(&missing_function);
   }
+  // What the library lacks: the second poll on calls what stands here.
   if (found == nullptr) found = reinterpret_cast<void*>(&missing_function);
   functions[number].store(found, std::memory_order_relaxed);
   return found;

@@ -4,8 +4,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include <initializer_list>
-
 // aon/old_libc.h
 #pragma weak dladdr1
 #pragma weak dlsym
@@ -15,19 +13,12 @@ namespace {
 
 const char g_token = 0;  ///< lies in this library
 
-struct Relocations {
-  const ElfW(Rela) * first = nullptr;
-  size_t byte_count = 0;
-};
-
-/// Of a file, as far as they are needed to find a name or its references.
+/// Of a file, as far as they are needed to find a name.
 struct Tables {
   const ElfW(Sym) * symbols = nullptr;
   const char* strings = nullptr;
   const uint32_t* gnu_hash = nullptr;
   const uint32_t* hash = nullptr;
-  Relocations of_data;
-  Relocations of_calls;
 };
 
 /// What an entry of the dynamic section points to: not every machine's ld.so relocates it in place.
@@ -45,10 +36,6 @@ Tables tables_of(const LoadedFile& file) {
     if (entry->d_tag == DT_STRTAB) tables.strings = pointed<char>(file, *entry);
     if (entry->d_tag == DT_GNU_HASH) tables.gnu_hash = pointed<uint32_t>(file, *entry);
     if (entry->d_tag == DT_HASH) tables.hash = pointed<uint32_t>(file, *entry);
-    if (entry->d_tag == DT_RELA) tables.of_data.first = pointed<ElfW(Rela)>(file, *entry);
-    if (entry->d_tag == DT_RELASZ) tables.of_data.byte_count = entry->d_un.d_val;
-    if (entry->d_tag == DT_JMPREL) tables.of_calls.first = pointed<ElfW(Rela)>(file, *entry);
-    if (entry->d_tag == DT_PLTRELSZ) tables.of_calls.byte_count = entry->d_un.d_val;
   }
   return tables;
 }
@@ -148,29 +135,6 @@ int note_symbol(dl_phdr_info* info, size_t, void* out) {
   return search.found != nullptr ? 1 : 0;
 }
 
-struct ReferenceSearch {
-  VisitReference visit;
-  void* data;
-};
-
-int visit_file(dl_phdr_info* info, size_t, void* out) {
-  const ReferenceSearch& search = *static_cast<ReferenceSearch*>(out);
-  const LoadedFile file = described(*info);
-  const Tables tables = tables_of(file);
-  if (tables.symbols == nullptr || tables.strings == nullptr) return 0;
-  for (const Relocations& part : {tables.of_data, tables.of_calls}) {
-    const size_t count = part.first != nullptr ? part.byte_count / sizeof(ElfW(Rela)) : 0;
-    for (size_t i = 0; i < count; ++i) {
-      const ElfW(Sym)& symbol = tables.symbols[ELF64_R_SYM(part.first[i].r_info)];
-      if (symbol.st_shndx != SHN_UNDEF || ELF64_ST_BIND(symbol.st_info) != STB_WEAK) continue;
-      const ElfW(Addr) place = file.base + part.first[i].r_offset;
-      search.visit(search.data, tables.strings + symbol.st_name,
-                   reinterpret_cast<const ElfW(Addr)*>(place));
-    }
-  }
-  return 0;
-}
-
 }  // namespace
 
 bool has_libdl() noexcept { return dlsym != nullptr; }
@@ -216,11 +180,6 @@ void* symbol_since(const LoadedFile& file, const char* name) noexcept {
 }
 
 void* symbol_in(const LoadedFile& file, const char* name) noexcept {
-  const ElfW(Sym)* symbol = definition_in(file, name);
-  return symbol != nullptr ? reinterpret_cast<void*>(file.base + symbol->st_value) : nullptr;
-}
-
-const ElfW(Sym) * definition_in(const LoadedFile& file, const char* name) noexcept {
   const Tables tables = tables_of(file);
   if (tables.symbols == nullptr || tables.strings == nullptr) return nullptr;
   uint32_t index = 0;
@@ -229,12 +188,8 @@ const ElfW(Sym) * definition_in(const LoadedFile& file, const char* name) noexce
   } else if (tables.hash != nullptr) {
     index = find_by_hash(tables, name);
   }
-  return index != 0 ? &tables.symbols[index] : nullptr;
-}
-
-void visit_weak_references(VisitReference visit, void* data) noexcept {
-  ReferenceSearch search = {visit, data};
-  dl_iterate_phdr(visit_file, &search);
+  if (index == 0) return nullptr;
+  return reinterpret_cast<void*>(file.base + tables.symbols[index].st_value);
 }
 
 }  // namespace aon::mpi

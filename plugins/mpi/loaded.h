@@ -36,13 +36,4 @@ void* symbol_since(const LoadedFile& file, const char* name) noexcept;
 /// The definition of `name` in `file` by its tables; null: it has none.
 void* symbol_in(const LoadedFile& file, const char* name) noexcept;
 
-/// The entry of that definition in the file's table.
-const ElfW(Sym) * definition_in(const LoadedFile& file, const char* name) noexcept;
-
-/// `place` is one that ld.so has filled, or fills later, for a weak reference of a file to `name`.
-using VisitReference = void (*)(void* data, const char* name, const ElfW(Addr) * place);
-
-/// Visits those of all files, under ld.so's lock.
-void visit_weak_references(VisitReference visit, void* data) noexcept;
-
 }  // namespace aon::mpi

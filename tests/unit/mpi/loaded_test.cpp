@@ -52,20 +52,4 @@ TEST(Loaded, looks_only_in_the_file_and_behind_it) {
   EXPECT_EQ(file_of(nullptr).dynamic, nullptr);
 }
 
-TEST(Loaded, visits_weak_references_of_all_files) {
-  struct Seen {
-    int count_of_null;
-    int count_of_others;
-  } seen = {0, 0};
-  visit_weak_references(
-      [](void* data, const char* name, const ElfW(Addr) * place) {
-        Seen& out = *static_cast<Seen*>(data);
-        if (std::string(name) == "getenv_or_not")
-          ++(*place == 0 ? out.count_of_null : out.count_of_others);
-      },
-      &seen);
-  EXPECT_EQ(seen.count_of_null, 2) << "one of each library";
-  EXPECT_LE(seen.count_of_others, 2) << "a call that is bound when it is made";
-}
-
 }  // namespace aon::mpi
