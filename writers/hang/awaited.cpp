@@ -238,9 +238,12 @@ Awaited HangFinder::awaited_by(const OpenCall& call) {
   };
   const auto is_standing = [&](const PendingMessage& one) { return pending.is_standing(one); };
   const bool is_for_all = model_->regions[call.region].name == "MPI_Waitall";
-  const bool may_be_for_others =
-      pending.has_sends() || !std::all_of(messages.begin(), messages.end(), is_standing);
-  if (is_for_all || may_be_for_others) std::erase_if(messages, is_standing);
+  const auto is_listener = [&](const PendingMessage& one) { return pending.is_listener(one); };
+  if (is_for_all) {
+    std::erase_if(messages, is_standing);
+  } else if (pending.has_sends() || !std::all_of(messages.begin(), messages.end(), is_listener)) {
+    std::erase_if(messages, is_listener);
+  }
   const bool is_one = !messages.empty() && is_alike(messages.front(), messages.back());
   if (!is_for_all && !is_one) return {};
   std::set<uint32_t> debtors;

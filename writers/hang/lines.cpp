@@ -17,6 +17,20 @@ constexpr size_t kMaxAbsent = 16;  ///< named with what they do; the others are 
 constexpr size_t kMaxOthers = 32;
 constexpr size_t kMaxToldHangs = 64;  ///< of all communicators: a job may have one of each node
 
+bool names_somebody(const Hang* hang) { return !hang->absent.empty() || hang->is_mismatch; }
+
+/// As they are told: where there are too many, first those that say who is to blame, then by age.
+std::vector<const Hang*> in_order(const std::vector<Hang>& hangs) {
+  std::vector<const Hang*> order;
+  order.reserve(hangs.size());
+  for (const Hang& hang : hangs) order.push_back(&hang);
+  if (order.size() <= kMaxToldHangs) return order;
+  std::stable_sort(order.begin(), order.end(), [](const Hang* a, const Hang* b) {
+    return std::pair(!names_somebody(a), a->since_ns) < std::pair(!names_somebody(b), b->since_ns);
+  });
+  return order;
+}
+
 class Text : private HangText {
  public:
   Text(const Model& model, const HangReport& report, uint64_t now_ns)
@@ -49,12 +63,13 @@ class Text : private HangText {
   }
 
   std::vector<std::string> lines() {
-    const size_t told_count = std::min(report_.hangs.size(), kMaxToldHangs);
-    for (size_t i = 0; i < told_count; ++i) add(report_.hangs[i]);
-    if (const size_t more = report_.hangs.size() - told_count; more != 0)
+    const std::vector<const Hang*> hangs = in_order(report_.hangs);
+    const size_t told_count = std::min(hangs.size(), kMaxToldHangs);
+    for (size_t i = 0; i < told_count; ++i) add(*hangs[i]);
+    if (const size_t more = hangs.size() - told_count; more != 0)
       lines_.push_back(fmt::format("and {} more collectives do not end", more));
-    for (size_t i = told_count; i < report_.hangs.size(); ++i) {
-      for (const Arrival& arrival : report_.hangs[i].arrived) told_.insert(arrival.call);
+    for (size_t i = told_count; i < hangs.size(); ++i) {
+      for (const Arrival& arrival : hangs[i]->arrived) told_.insert(arrival.call);
     }
     append(nccl_hang_lines(model_, report_, now_ns_of_job_));
     add_others();
@@ -190,16 +205,15 @@ std::string hang_finding(const Model& model, const HangReport& report) {
     if (text.empty()) text = stuck_finding(model, report, false);
     return text.empty() ? nccl_quiet_finding(model, report) : text;
   }
-  const auto named = std::find_if(report.hangs.begin(), report.hangs.end(), [](const Hang& hang) {
-    return !hang.absent.empty() || hang.is_mismatch;
-  });
-  if (named == report.hangs.end()) {
+  const std::vector<const Hang*> hangs = in_order(report.hangs);
+  const auto named = std::find_if(hangs.begin(), hangs.end(), names_somebody);
+  if (named == hangs.end()) {
     // Who is in a collective that the others have left may be who they wait for.
     const std::string stuck = stuck_finding(model, report, true);
     if (!stuck.empty()) return stuck;
   }
-  const Hang& hang = named == report.hangs.end() ? report.hangs.front() : *named;
-  return Text(model, report, model.end_ns).finding(hang);
+  const Hang* hang = named == hangs.end() ? hangs.front() : *named;
+  return Text(model, report, model.end_ns).finding(*hang);
 }
 
 std::vector<std::string> hang_lines(const Model& model, const HangReport& report, uint64_t now_ns) {

@@ -47,6 +47,10 @@ NcclWords::NcclWords(const Model& model, const HangReport& report, uint64_t now_
       seen_ns_(report.last_ns) {
   for (const HostStack& stack : model.stacks)
     seen_ns_[stack.group] = std::max(seen_ns_[stack.group], stack.taken_ns);
+  for (const uint32_t i : report.open_calls) {
+    const OpenCall& call = model.open_calls[i];
+    note_call(call.group, call.tid, call.start_ns);
+  }
 }
 
 void NcclWords::note_members(const NcclHang& hang) {

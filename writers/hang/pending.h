@@ -21,6 +21,7 @@ struct PendingCollective {
   uint64_t number = 0;  ///< of the communicator's collectives, from 0; of a persistent one: unused
   uint64_t instance = 0;  ///< of a persistent one (pack_instance), else 0
   uint64_t since = 0;     ///< how many requests had been completed when it was started
+  uint64_t started = 0;   ///< how many had been started with it
 };
 
 /// A message that is to be received.
@@ -28,6 +29,7 @@ struct PendingMessage {
   uint32_t communicator = 0;
   int32_t peer = 0;    ///< in the communicator, or kAnyPeer
   uint64_t since = 0;  ///< as above
+  uint64_t started = 0;
   bool operator<(const PendingMessage& other) const {
     return std::tie(communicator, peer, since) <
            std::tie(other.communicator, other.peer, other.since);
@@ -38,22 +40,35 @@ class PendingRequests {
  public:
   void start(uint64_t request, PendingCollective collective) {
     collective.since = completed_count_;
+    collective.started = ++started_count_;
     collectives_.try_emplace(request, collective);
   }
   void start(uint64_t request, PendingMessage message) {
     message.since = completed_count_;
+    message.started = ++started_count_;
     messages_.try_emplace(request, message);
   }
-  void start_send(uint64_t request) { sends_.try_emplace(request, uint8_t{1}); }
+  void start_send(uint64_t request) { sends_.try_emplace(request, ++started_count_); }
   void complete(uint64_t request) {
     ++completed_count_;
-    if (collectives_.erase(request) == 0 && messages_.erase(request) == 0) sends_.erase(request);
+    if (const auto collective = collectives_.extract(request)) {
+      note_completed(collective.mapped().started);
+    } else if (const auto message = messages_.extract(request)) {
+      note_completed(message.mapped().started);
+    } else if (const auto send = sends_.extract(request)) {
+      note_completed(send.mapped());
+    }
   }
   /// Whether others, started with it or later, were completed without it: a call that completes all
   /// of some requests was not for it then, and may not be now.
   template <class Pending>
   bool is_standing(const Pending& one) const noexcept {
     return one.since < completed_count_;
+  }
+  /// Whether one that was started later was completed without it: it listens, say, to who may tell
+  /// it to stop.
+  bool is_listener(const PendingMessage& one) const noexcept {
+    return one.started < latest_completed_start_;
   }
   /// Of files. These have ids of their own; blocking ones are complete without having been started.
   void start_io(uint64_t request) { io_.try_emplace(request, uint8_t{1}); }
@@ -88,18 +103,27 @@ class PendingRequests {
     out->put(sends_);
     out->put(io_);
     out->put(completed_count_);
+    out->put(started_count_);
+    out->put(latest_completed_start_);
   }
   bool load(StateIn* in) {
     return in->get(&collectives_) && in->get(&messages_) && in->get(&sends_) && in->get(&io_) &&
-           in->get(&completed_count_);
+           in->get(&completed_count_) && in->get(&started_count_) &&
+           in->get(&latest_completed_start_);
   }
 
  private:
+  void note_completed(uint64_t started) {
+    latest_completed_start_ = std::max(latest_completed_start_, started);
+  }
+
   std::unordered_map<uint64_t, PendingCollective> collectives_;  ///< by request
   std::unordered_map<uint64_t, PendingMessage> messages_;
-  std::unordered_map<uint64_t, uint8_t> sends_;
+  std::unordered_map<uint64_t, uint64_t> sends_;  ///< as `started` above
   std::unordered_map<uint64_t, uint8_t> io_;
   uint64_t completed_count_ = 0;
+  uint64_t started_count_ = 0;
+  uint64_t latest_completed_start_ = 0;
 };
 
 }  // namespace aon::writers

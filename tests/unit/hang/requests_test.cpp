@@ -300,6 +300,17 @@ TEST_F(MessageHangs, listener_is_not_waited_for_while_something_else_may_be) {
   EXPECT_THAT(job_.report().awaited.at(1), ElementsAre(0u)) << "who has sent one of two";
 }
 
+/// As in an exchange of borders: both receives, the send, and an MPI_Wait for each.
+TEST_F(MessageHangs, second_receive_is_waited_for_when_the_first_one_has_come) {
+  job_.call(kWait, "MPI_Wait", RegionRole::kFunction);
+  message(EventKind::kReceiveRequest, 0, 2, 1);
+  message(EventKind::kReceiveRequest, 0, 1, 2);
+  message(EventKind::kSendRequest, 0, 2, 3);
+  message(EventKind::kReceiveComplete, 0, 2, 1);
+  wait(0);
+  EXPECT_THAT(job_.report().awaited.at(0), ElementsAre(1u));
+}
+
 TEST_F(MessageHangs, nobody_is_named_behind_a_hole) {
   message(EventKind::kReceiveRequest, 0, 1, 1);
   job_.add(1, test::event(EventKind::kLostBegin, 11 * kSecond, 0));
