@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -127,7 +128,7 @@ void Receiver::step(int timeout_ms, int wake_fd) {
       }
     }
   }
-  take_synced(std::chrono::milliseconds(0));
+  take_synced();
   // Only now: what was waiting here while we worked is no silence.
   if (now_ms() >= next_look_ms_) {
     look_after_guests();
@@ -248,7 +249,10 @@ bool Receiver::take_offer(Guest& guest, const cluster::Offer& offer) {
     return one.second.get() != &guest && !holder.empty() && one.second->agent == holder;
   };
   // One whose spool another agent goes on with does not come again: its lease keeps nobody away.
-  const bool is_there = holder.empty() || std::any_of(guests_.begin(), guests_.end(), is_holders);
+  const bool is_there =
+      holder.empty() || std::any_of(guests_.begin(), guests_.end(), [&](const auto& one) {
+        return is_holders(one) && one.second->fd;
+      });
   if (held && held->is_alive && holder != bringer.agent && is_there)
     return refuse(guest, "another agent of node " + guest.node + " is there");
   // The connection that broke may have something left; it must not come over what comes now.
@@ -356,8 +360,8 @@ bool Receiver::take_complete(Guest& guest) {
   return true;
 }
 
-void Receiver::take_synced(std::chrono::milliseconds patience) {
-  for (const auto& [mark, status] : syncs_.take_done(patience)) {
+void Receiver::take_synced() {
+  for (const auto& [mark, status] : syncs_.take_done(std::chrono::milliseconds(0))) {
     for (auto& [fd, guest] : guests_) {
       if (guest->mark == mark && !guest->is_refused) deliver(*guest, status);
     }
@@ -386,12 +390,13 @@ void Receiver::look_after_guests() {
   for (const int fd : gone) drop(fd, "it is silent");
 }
 
-/// False: its connection is to be closed.
+/// False: its connection is to be closed. A leaver has none that could be silent.
 bool Receiver::look_after(Guest& guest, int64_t now_ms) {
   const int64_t patience_ms = guest.is_refused ? kFarewellMs
                               : guest.folder   ? kSilentMs
                                                : kHandshakeMs;
-  if (now_ms - guest.heard_ms > patience_ms) {
+  if (!guest.fd && guest.is_refused) return false;
+  if (guest.fd && now_ms - guest.heard_ms > patience_ms) {
     pollfd waiting{guest.fd.get(), POLLIN, 0};
     if (guest.is_refused || poll(&waiting, 1, 0) == 0) return false;
   }
@@ -401,7 +406,7 @@ bool Receiver::look_after(Guest& guest, int64_t now_ms) {
         cluster::is_done(settings_.job_folder, guest.node, guest.mark))
       return true;
     if (is_in_archive(guest)) return tell_assembled(guest);
-    return refuse(guest, "it was removed before an archive had it");
+    return guest.fd && refuse(guest, "it was removed before an archive had it");
   }
   if (now_ms - guest.beaten_ms >= kBeatMs) {
     touch_lease_of(cluster::agent_lease(settings_.job_folder, guest.node));
@@ -453,9 +458,13 @@ void Receiver::drop(int fd, const char* why) {
   if (found == guests_.end()) return;
   Guest& guest = *found->second;
   guest.give_up_part();
-  // All that it has is here.
-  while (guest.is_closed && !guest.is_complete && !guest.is_refused)
-    take_synced(std::chrono::seconds(1));
+  if (guest.fd && guest.is_closed && !guest.is_assembled && !guest.is_refused) {
+    auto leaver = guests_.extract(found);  // all that it has is here
+    leaver.mapped()->fd.reset();
+    leaver.key() = --leaver_number_;  // poll() looks at none of them
+    guests_.insert(std::move(leaver));
+    return;
+  }
   if (guest.folder && !guest.is_complete && !guest.is_refused)
     AON_LOG_WARNING("spool of %s is not complete: %s", guest.node.c_str(), why);
   const bool is_dropped =

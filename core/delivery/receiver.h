@@ -7,6 +7,8 @@
 ///     delivered --an archive that has it--> Assembled, closed
 ///     known, receiving, delivered --no room, not to be had--> Refused(reason), closed
 ///                                 --silent for kSilentMs, nonsense--> dropped
+///     receiving after its Complete, delivered --courier gone--> leaver: all of it is here, and it
+///                                             stays a guest until an archive has it
 ///
 /// What a courier says is untrusted: names (names.h), sizes, order; it writes below a folder that
 /// is new and its own only, at most what --disk allows a node, and no more than the file system can
@@ -16,7 +18,6 @@
 /// it has.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -81,7 +82,7 @@ class Receiver {
   bool end_part(Guest& guest);
   bool take_gone(Guest& guest, const cluster::Gone& gone);
   bool take_complete(Guest& guest);
-  void take_synced(std::chrono::milliseconds patience);
+  void take_synced();
   void deliver(Guest& guest, Status status);
   bool has_room(const Guest& guest, uint64_t more_bytes) const;
   void look_after_guests();
@@ -94,7 +95,8 @@ class Receiver {
   ReceiverSettings settings_;
   cluster::Token token_;
   std::vector<UniqueFd> listeners_;
-  std::map<int, std::unique_ptr<Guest>> guests_;  ///< by descriptor
+  std::map<int, std::unique_ptr<Guest>> guests_;  ///< by descriptor; leavers by a negative number
+  int leaver_number_ = -1;                        ///< the last one given; -1 is no descriptor
   Places places_;
   Syncs syncs_;
   uint64_t offer_count_ = 0;

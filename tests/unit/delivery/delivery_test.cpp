@@ -335,6 +335,25 @@ TEST_F(Delivery, a_receiver_that_goes_is_an_error_and_the_spool_stays) {
   start_receiver(true);
 }
 
+/// Else nobody would make an archive with it.
+TEST_F(Delivery, a_courier_that_goes_after_all_of_it_came_is_a_guest_until_an_archive_has_it) {
+  {
+    const UniqueFd fd = offer_by_hand();
+    ASSERT_TRUE(say(fd, make_frame<cluster::Complete>()));
+    ASSERT_TRUE(is_marked(Presence::kDone));
+  }
+  is_stopping_ = true;
+  thread_.join();
+  for (int i = 0; i < 40; ++i) receiver_->step(20);
+  EXPECT_EQ(receiver_->guest_count(), 1u);
+  EXPECT_EQ(receiver_->open_count(), 0u);
+  make_archive();
+  EXPECT_TRUE(wait_until([&] {
+    receiver_->step(20);
+    return receiver_->guest_count() == 0;
+  }));
+}
+
 TEST_F(Delivery, a_courier_that_goes_is_no_longer_kept_alive) {
   const fs::path lease = cluster::agent_lease(job_.string(), "n2");
   UniqueFd fd = offer_by_hand();

@@ -16,13 +16,15 @@
 namespace {
 
 std::atomic<int> g_sync_ms{0};
-std::atomic<int> g_whole_count{0};  ///< syncs of all of a file system
+std::atomic<bool> g_is_held{false};  ///< no sync ends
+std::atomic<int> g_whole_count{0};   ///< syncs of all of a file system
 
 }  // namespace
 
 // In place of the C library's, for all of this program.
 extern "C" int fsync(int) {
   usleep(static_cast<useconds_t>(g_sync_ms) * 1000);
+  while (g_is_held) usleep(1000);
   return 0;
 }
 extern "C" int syncfs(int fd) noexcept {
@@ -37,6 +39,7 @@ class SlowDisk : public Delivery {
  protected:
   void TearDown() override {
     g_sync_ms = 0;
+    g_is_held = false;
     Delivery::TearDown();
   }
   bool is_done(const std::string& node) const {
@@ -66,8 +69,52 @@ TEST_F(SlowDisk, has_what_came_whole_though_its_courier_goes) {
   EXPECT_TRUE(is_marked(Presence::kDone));
 }
 
+TEST_F(SlowDisk, keeps_nobody_waiting_when_a_courier_goes) {
+  g_is_held = true;
+  {
+    const UniqueFd fd = offer_by_hand();
+    ASSERT_TRUE(say(fd, make_frame<cluster::Complete>()));
+  }
+  usleep(100'000);
+  Courier second(sender("n3"));
+  EXPECT_TRUE(second.connect(address_));
+  EXPECT_TRUE(wait_until([&] { return fs::exists(job_ / "spool" / "n3"); }));
+  EXPECT_FALSE(is_done("n2"));
+  g_is_held = false;
+  EXPECT_TRUE(wait_until([&] { return is_done("n2"); }));
+}
+
+/// Its agent goes on with its spool.
+TEST_F(SlowDisk, keeps_no_successor_away) {
+  g_is_held = true;
+  write(there_ / "p0.0.aon", "of both");
+  {
+    Courier first(sender());
+    ASSERT_TRUE(first.connect(address_));
+    ASSERT_TRUE(first.send_rest());
+    ASSERT_TRUE(is_there("p0.0.aon", "of both"));
+  }
+  usleep(100'000);
+  Sender later = sender();
+  later.pid = kPid + 1;
+  Courier second(later);
+  ASSERT_TRUE(second.connect(address_));
+  const fs::path lease = cluster::agent_lease(job_.string(), "n2");
+  EXPECT_TRUE(wait_until([&] {
+    const auto owner = read_lease(lease.string());
+    return owner && owner->pid == kPid + 1;
+  }));
+  g_is_held = false;
+  ASSERT_TRUE(second.send_new());
+  usleep(100'000);
+  EXPECT_FALSE(is_done("n2")) << "the mark of the first over what the second brings";
+  ASSERT_TRUE(second.send_rest());
+  EXPECT_TRUE(is_marked(Presence::kDone));
+  EXPECT_EQ(read(arrived("p0.0.aon")), "of both");
+}
+
 TEST_F(SlowDisk, is_synced_once_for_all_that_wait) {
-  g_sync_ms = 200;
+  g_is_held = true;
   const UniqueFd folder(open(there_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   Syncs syncs;
   syncs.add("first", folder.get(), {});
@@ -75,6 +122,8 @@ TEST_F(SlowDisk, is_synced_once_for_all_that_wait) {
   const int before = g_whole_count;
   for (const char* mark : {"second", "third"})
     syncs.add(mark, folder.get(), std::vector<std::string>(kMostSyncedFiles, "p0.0.aon"));
+  EXPECT_TRUE(syncs.take_done(std::chrono::milliseconds(0)).empty());
+  g_is_held = false;
   std::vector<std::string> done;
   while (syncs.are_any()) {
     for (const Synced& one : syncs.take_done(std::chrono::seconds(1))) {
