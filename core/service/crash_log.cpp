@@ -26,8 +26,10 @@ uint32_t library_of(std::string_view module) {
   return static_cast<uint32_t>(std::find(kOwnLibraries, end, module) - kOwnLibraries);
 }
 
-/// Of a task, whatever it holds: 15 bytes, and /dev/kmsg has \x.. for each that is not printable.
-constexpr size_t kMaxName = 4 * 15;
+constexpr size_t kMaxName = 15;  ///< bytes of a task's, whatever they are
+
+/// /dev/kmsg has \x.. for a byte that is not printable.
+size_t letters_of_byte(std::string_view rest) { return rest.starts_with("\\x") ? 4 : 1; }
 
 /// Takes `text` off the front of `line`; "*" stands for a hexadecimal number. False: it is not
 /// there.
@@ -63,7 +65,10 @@ bool take_fault(std::string_view* line) {
 /// "NAME[4711]" and what happened, from the left: names of tasks and of files may hold anything,
 /// and a name is too short to hold all of it.
 std::optional<pid_t> take_head(std::string_view* line) {
-  for (size_t open = 0; open <= kMaxName && open < line->size(); ++open) {
+  size_t next = 0;
+  for (size_t bytes = 0; bytes <= kMaxName && next < line->size(); ++bytes) {
+    const size_t open = next;
+    next += letters_of_byte(line->substr(open));
     if ((*line)[open] != '[') continue;
     std::string_view rest = line->substr(open + 1);
     pid_t pid = 0;
@@ -102,6 +107,7 @@ std::optional<Crash> crash_in(std::string_view line) {
   if (const size_t text = line.find(';'); text != std::string_view::npos && text < 64 &&
                                           std::isdigit(static_cast<unsigned char>(line[0])) != 0)
     line.remove_prefix(text + 1);
+  if (line.starts_with("process '")) return std::nullopt;  // of a file, whatever its name holds
   take(&line, "traps: ");
   const std::optional<pid_t> pid = take_head(&line);
   const size_t open = line.find('[');

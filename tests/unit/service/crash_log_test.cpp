@@ -50,6 +50,15 @@ TEST(CrashLog, name_of_a_program_cannot_accuse) {
   // A file that is mapped: its name is behind " in ".
   EXPECT_FALSE(crash_in("a[9]: segfault at 8 ip 7f sp 7f error 4 in x[77] in libaon.so[1,2+3]"));
   EXPECT_FALSE(crash_in("a[9]: segfault at 8 ip 7f sp 7f error 4 in x in libaon.so[1,2+3]"));
+  EXPECT_FALSE(crash_in(
+      "traps: a[9] trap int3 ip:401136 sp:7ffce3b0e5d0 error:0 in x[77]: segfault at 8 ip 7 "
+      "sp 7 error 4 in libaon.so[1,2+3][401000+1000]"));
+  // A file that asks for an executable stack.
+  for (const char* file : {"/srv/x", "/x"})
+    EXPECT_FALSE(crash_in("process '" + std::string(file) +
+                          "[77]: segfault at 8 ip 7 sp 7 error 4 in libaon.so[1,2+3]' started "
+                          "with executable stack"))
+        << file;
   const auto early =
       crash_in("x[77]: segfault[9]: segfault at 8 ip 7 sp 7 error 4 in libaon.so[1,2+3]");
   ASSERT_TRUE(early);
@@ -68,6 +77,9 @@ TEST(CrashLog, name_of_a_program_may_be_in_any_language) {
       "6,1,2,-;pr\\xc3\\xb6gr\\xc3\\xa4mm[9]: segfault at 8 ip 7 sp 7 error 4 in libaon.so[1,2+3]");
   ASSERT_TRUE(crash);
   EXPECT_EQ(crash->tid, 9);
+  std::string longest;
+  for (int i = 0; i < 5; ++i) longest += "\\xe2\\x82\\xac";
+  EXPECT_TRUE(crash_in(longest + "[9]: segfault at 8 ip 7 sp 7 error 4 in libaon.so[1,2+3]"));
 }
 
 TEST(CrashLog, reads_what_came_since) {
