@@ -50,6 +50,16 @@ std::string text_of(const char (&field)[N]) {
   return {field, strnlen(field, N)};
 }
 
+/// Names an agent of `node`.
+std::string agent_name(const std::string& node, int32_t pid, uint64_t start_time_ticks) {
+  return node + " " + std::to_string(pid) + " " + std::to_string(start_time_ticks);
+}
+
+/// Whether the lease of `node` is kept here for `agent`, who came from there.
+bool is_lease_of(const LeaseOwner& held, const std::string& node, const std::string& agent) {
+  return held.token == kDelivered && agent_name(node, held.pid, held.start_time_ticks) == agent;
+}
+
 /// Of the archive that is there now; inode 0: none.
 struct stat ledger_of(const std::string& job_folder) {
   struct stat status {};
@@ -66,7 +76,8 @@ bool is_same_file(const struct stat& one, const struct stat& other) {
 }  // namespace
 
 bool is_mark_of_guest(const std::string& job_folder, const cluster::NodePresence& node) {
-  if (node.presence == cluster::Presence::kDone) return node.token.ends_with(kDelivered);
+  if (node.presence == cluster::Presence::kDone && !node.token.empty())
+    return node.token.ends_with(kDelivered);
   const std::optional<LeaseOwner> lease = read_lease(cluster::agent_lease(job_folder, node.node));
   if (lease) return lease->token == kDelivered;
   const auto nodes = cluster::read_presence(job_folder);
@@ -235,9 +246,8 @@ bool Receiver::handle(Guest& guest) {
 }
 
 bool Receiver::take_offer(Guest& guest, const cluster::Offer& offer) {
-  const Bringer bringer{
-      guest.node + " " + std::to_string(offer.pid) + " " + std::to_string(offer.start_time_ticks),
-      guest.node, offer.spool, offer.rank_count};
+  const Bringer bringer{agent_name(guest.node, offer.pid, offer.start_time_ticks), guest.node,
+                        offer.spool, offer.rank_count};
   if (guest.node == settings_.node) return refuse(guest, "it has the name of this node");
   if (offer.world_size != settings_.world_size)
     return refuse(guest, "it is of a launch of " + std::to_string(offer.world_size) +
@@ -250,10 +260,10 @@ bool Receiver::take_offer(Guest& guest, const cluster::Offer& offer) {
   };
   // One whose spool another agent goes on with does not come again: its lease keeps nobody away.
   const bool is_there =
-      holder.empty() || std::any_of(guests_.begin(), guests_.end(), [&](const auto& one) {
+      holder != bringer.agent && std::any_of(guests_.begin(), guests_.end(), [&](const auto& one) {
         return is_holders(one) && one.second->fd;
       });
-  if (held && held->is_alive && holder != bringer.agent && is_there)
+  if (held && held->is_alive && (is_there || !is_lease_of(*held, guest.node, holder)))
     return refuse(guest, "another agent of node " + guest.node + " is there");
   // The connection that broke may have something left; it must not come over what comes now.
   std::erase_if(guests_, is_holders);
@@ -376,8 +386,10 @@ void Receiver::deliver(Guest& guest, Status status) {
     refuse(guest, status.error().message);
     return;
   }
-  unlink(cluster::agent_lease(settings_.job_folder, guest.node).c_str());
   guest.is_complete = true;
+  const std::string lease = cluster::agent_lease(settings_.job_folder, guest.node);
+  const std::optional<LeaseOwner> held = read_lease(lease);
+  if (held && is_lease_of(*held, guest.node, guest.agent)) unlink(lease.c_str());
 }
 
 /// Keeps the leases of couriers that are heard of; tells those whose node an archive has.

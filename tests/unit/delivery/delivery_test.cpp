@@ -310,6 +310,8 @@ TEST_F(Delivery, a_mark_that_was_read_is_not_read_again) {
   const UniqueFd fd = offer_by_hand();
   ASSERT_TRUE(is_marked(Presence::kLive));
   EXPECT_TRUE(is_mark_of_guest(job_.string(), presence().at(0)));
+  // It went when its name was read, and before its text was: the node's agent comes again.
+  EXPECT_TRUE(is_mark_of_guest(job_.string(), {"n2", Presence::kDone, "", "", 0}));
   ASSERT_TRUE(say(fd, make_frame<cluster::Complete>()));
   ASSERT_TRUE(is_marked(Presence::kDone));
   is_stopping_ = true;

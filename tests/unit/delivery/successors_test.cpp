@@ -13,6 +13,21 @@ class Successors : public Delivery {
     other.pid = kPid + 1;
     return other;
   }
+  /// One of the node with a spool of its own, beside those that bring one after the other.
+  UniqueFd offer_of_another() const {
+    UniqueFd fd = connect_by_hand("n2");
+    auto offer = make_frame<cluster::Offer>();
+    offer.pid = kOther;
+    offer.world_size = kWorld;
+    EXPECT_TRUE(say(fd, offer));
+    return fd;
+  }
+  int32_t holder_pid() const {
+    const auto held = read_lease(cluster::agent_lease(job_.string(), "n2"));
+    return held ? held->pid : 0;
+  }
+
+  static constexpr int32_t kOther = kPid + 2;
 };
 
 TEST_F(Successors, whose_ranks_were_counted_before_are_not_counted_twice) {
@@ -49,6 +64,37 @@ TEST_F(Successors, need_not_wait_for_the_lease_of_one_that_was_killed) {
   EXPECT_EQ(read(arrived("p0.0.aon")), "of the first");
   EXPECT_EQ(read(arrived("p1.0.aon")), "of the second");
   EXPECT_FALSE(fs::exists(job_ / "spool" / "n2~2"));
+}
+
+/// What they go on with keeps nobody away, but somebody else is there.
+TEST_F(Successors, leave_the_lease_of_another_agent_alone) {
+  {
+    Courier first(sender());
+    ASSERT_TRUE(first.connect(address_));
+    ASSERT_TRUE(first.send_rest());
+    ASSERT_TRUE(is_marked(Presence::kDone));
+  }
+  const UniqueFd other = offer_of_another();
+  ASSERT_TRUE(wait_until([&] { return holder_pid() == kOther; }));
+  for (const Sender& one : {later(), sender()}) {
+    Courier courier(one);
+    ASSERT_TRUE(courier.connect(address_));
+    EXPECT_EQ(told(&courier), "another agent of node n2 is there");
+    EXPECT_EQ(holder_pid(), kOther);
+  }
+}
+
+TEST_F(Successors, lose_no_lease_to_one_that_is_delivered_late) {
+  const UniqueFd first = offer_by_hand();
+  ASSERT_TRUE(wait_until([&] { return holder_pid() == kPid; }));
+  const std::string lease = cluster::agent_lease(job_.string(), "n2");
+  ASSERT_TRUE(write_lease_of(lease, {"n2", kOther, 0, "delivered", true}));
+  ASSERT_TRUE(say(first, make_frame<cluster::Complete>()));
+  ASSERT_TRUE(is_marked(Presence::kDone));
+  // It lasts until the receiver is through with it.
+  is_stopping_ = true;
+  thread_.join();
+  EXPECT_EQ(holder_pid(), kOther);
 }
 
 }  // namespace
