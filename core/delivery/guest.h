@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -24,13 +25,13 @@ struct Receiver::Guest {
   cluster::FrameBuffer frame;
   int64_t heard_ms = 0;
   int64_t beaten_ms = 0;
-  std::string node;          ///< empty: has not proved to be one of us
-  std::string agent;         ///< node, pid and start time
-  std::string mark;          ///< of its NODE.done, and of no other connection's
-  UniqueFd folder;           ///< set with its offer
-  bool is_closed = false;    ///< nothing comes any more
-  bool is_complete = false;  ///< and all is synced
-  struct stat ledger {};     ///< of the archive that was there before
+  std::string node;                  ///< empty: has not proved to be one of us
+  std::string agent;                 ///< node, pid and start time
+  std::string mark;                  ///< of its NODE.done, and of no other connection's
+  std::shared_ptr<UniqueFd> folder;  ///< set with its offer; what is synced has it, too
+  bool is_closed = false;            ///< nothing comes any more
+  bool is_complete = false;          ///< and all is synced
+  struct stat ledger {};             ///< of the archive that was there before
   bool is_assembled = false;
   bool is_refused = false;
   std::map<std::string, uint64_t> file_bytes;  ///< of what it brought
@@ -52,7 +53,7 @@ struct Receiver::Guest {
   }
   /// It is no file of a spool.
   void give_up_part() {
-    if (folder && !part_of.empty()) unlinkat(folder.get(), part_name(part_of).c_str(), 0);
+    if (folder && !part_of.empty()) unlinkat(folder->get(), part_name(part_of).c_str(), 0);
     part_of.clear();
     part_left = 0;
     part_file.reset();

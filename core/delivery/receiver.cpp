@@ -275,7 +275,7 @@ bool Receiver::take_offer(Guest& guest, const cluster::Offer& offer) {
   if (!folder || !status) return refuse(guest, (folder ? status.error() : folder.error()).message);
   cluster::clear_done(settings_.job_folder, guest.node);
   guest.agent = bringer.agent;
-  guest.folder = std::move(*folder);
+  guest.folder = std::make_shared<UniqueFd>(std::move(*folder));
   // Another one each time: an archive that was begun before must not count as one that has this.
   guest.mark = bringer.agent + " " + std::to_string(++offer_count_) + " " + kDelivered;
   guest.beaten_ms = now_ms();
@@ -286,7 +286,7 @@ bool Receiver::take_offer(Guest& guest, const cluster::Offer& offer) {
 /// together as much as one node may use.
 bool Receiver::has_room(const Guest& guest, uint64_t more_bytes) const {
   struct statfs status {};
-  if (fstatfs(guest.folder.get(), &status) != 0) return false;
+  if (fstatfs(guest.folder->get(), &status) != 0) return false;
   const auto block_bytes = static_cast<uint64_t>(status.f_bsize);
   const uint64_t free_bytes = status.f_bavail * block_bytes;
   if (free_bytes < status.f_blocks * block_bytes / kSparedShare + more_bytes) return false;
@@ -326,7 +326,7 @@ bool Receiver::open_part(Guest& guest, const cluster::Part& part, const std::str
   const bool is_whole = part.mode == cluster::PartMode::kWhole;
   const std::string file = is_whole ? part_name(name) : name;
   const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | (is_whole ? O_TRUNC : O_APPEND);
-  guest.part_file.reset(openat(guest.folder.get(), file.c_str(), flags, 0600));
+  guest.part_file.reset(openat(guest.folder->get(), file.c_str(), flags, 0600));
   struct stat status {};
   if (!guest.part_file || fstat(guest.part_file.get(), &status) != 0 || !S_ISREG(status.st_mode))
     return false;
@@ -343,7 +343,7 @@ bool Receiver::end_part(Guest& guest) {
   guest.part_file.reset();
   if (!is_whole) return true;
   guest.store(name, end);
-  const int folder = guest.folder.get();
+  const int folder = guest.folder->get();
   if (renameat(folder, part_name(name).c_str(), folder, name.c_str()) == 0) return true;
   return refuse(guest, "cannot write " + name);
 }
@@ -356,7 +356,7 @@ bool Receiver::take_gone(Guest& guest, const cluster::Gone& gone) {
   if (known == guest.file_bytes.end()) return true;
   guest.stored_bytes -= known->second;
   guest.file_bytes.erase(known);
-  unlinkat(guest.folder.get(), name.c_str(), 0);
+  unlinkat(guest.folder->get(), name.c_str(), 0);
   return true;
 }
 
@@ -366,7 +366,7 @@ bool Receiver::take_complete(Guest& guest) {
   guest.is_closed = true;
   std::vector<std::string> files;
   for (const auto& [name, bytes] : guest.file_bytes) files.push_back(name);
-  syncs_.add(guest.mark, guest.folder.get(), std::move(files));
+  syncs_.add(guest.mark, guest.folder, std::move(files));
   return true;
 }
 
@@ -438,7 +438,7 @@ bool Receiver::is_in_archive(const Guest& guest) const {
   }
   return std::all_of(guest.file_bytes.begin(), guest.file_bytes.end(), [&](const auto& file) {
     if (is_ring_name(file.first)) return true;
-    return fstatat(guest.folder.get(), file.first.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+    return fstatat(guest.folder->get(), file.first.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
            static_cast<uint64_t>(status.st_size) == file.second;
   });
 }

@@ -25,8 +25,9 @@ std::vector<std::string> still_there(int folder, const std::vector<std::string>&
 
 }  // namespace
 
-void Syncs::add(const std::string& mark, int folder, std::vector<std::string> names) {
-  waiting_.push_back({mark, UniqueFd(fcntl(folder, F_DUPFD_CLOEXEC, 0)), std::move(names)});
+void Syncs::add(const std::string& mark, std::shared_ptr<const UniqueFd> folder,
+                std::vector<std::string> names) {
+  waiting_.push_back({mark, std::move(folder), std::move(names)});
 }
 
 std::vector<Synced> Syncs::take_done(std::chrono::milliseconds patience) {
@@ -54,10 +55,10 @@ std::vector<Synced> Syncs::run(const std::vector<Job>& jobs) {
   for (const Job& job : jobs) file_count += job.names.size();
   for (const Job& job : jobs) {
     if (file_count <= kMostSyncedFiles) {
-      const int folder = job.folder.get();
+      const int folder = job.folder->get();
       done.push_back({job.mark, sync_files(folder, still_there(folder, job.names))});
     } else if (done.empty()) {
-      done.push_back({job.mark, sync_file_system(job.folder.get())});
+      done.push_back({job.mark, sync_file_system(job.folder->get())});
     } else {
       done.push_back({job.mark, done.front().status});
     }

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <future>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,8 @@ class Syncs {
  public:
   /// Files of `folder`. A ring that is gone when its turn comes is part of the spool already, under
   /// another name.
-  void add(const std::string& mark, int folder, std::vector<std::string> names);
+  void add(const std::string& mark, std::shared_ptr<const UniqueFd> folder,
+           std::vector<std::string> names);
 
   bool are_any() const { return running_.valid() || !waiting_.empty(); }
   /// What is done, at the latest after `patience`, and lets those begin that wait.
@@ -37,7 +39,7 @@ class Syncs {
  private:
   struct Job {
     std::string mark;
-    UniqueFd folder;
+    std::shared_ptr<const UniqueFd> folder;  ///< another descriptor may not be had
     std::vector<std::string> names;
   };
 

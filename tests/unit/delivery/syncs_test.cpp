@@ -3,10 +3,13 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,7 +25,11 @@ std::atomic<int> g_whole_count{0};   ///< syncs of all of a file system
 }  // namespace
 
 // In place of the C library's, for all of this program.
-extern "C" int fsync(int) {
+extern "C" int fsync(int fd) {
+  if (fd < 0) {
+    errno = EBADF;
+    return -1;
+  }
   usleep(static_cast<useconds_t>(g_sync_ms) * 1000);
   while (g_is_held) usleep(1000);
   return 0;
@@ -41,6 +48,10 @@ class SlowDisk : public Delivery {
     g_sync_ms = 0;
     g_is_held = false;
     Delivery::TearDown();
+  }
+  std::shared_ptr<UniqueFd> open_spool() const {
+    const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+    return std::make_shared<UniqueFd>(open(there_.c_str(), flags));
   }
   bool is_done(const std::string& node) const {
     return fs::exists(job_ / "agents" / (node + ".done"));
@@ -115,13 +126,13 @@ TEST_F(SlowDisk, keeps_no_successor_away) {
 
 TEST_F(SlowDisk, is_synced_once_for_all_that_wait) {
   g_is_held = true;
-  const UniqueFd folder(open(there_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const auto folder = open_spool();
   Syncs syncs;
-  syncs.add("first", folder.get(), {});
+  syncs.add("first", folder, {});
   EXPECT_TRUE(syncs.take_done(std::chrono::milliseconds(0)).empty());
   const int before = g_whole_count;
   for (const char* mark : {"second", "third"})
-    syncs.add(mark, folder.get(), std::vector<std::string>(kMostSyncedFiles, "p0.0.aon"));
+    syncs.add(mark, folder, std::vector<std::string>(kMostSyncedFiles, "p0.0.aon"));
   EXPECT_TRUE(syncs.take_done(std::chrono::milliseconds(0)).empty());
   g_is_held = false;
   std::vector<std::string> done;
@@ -135,11 +146,25 @@ TEST_F(SlowDisk, is_synced_once_for_all_that_wait) {
   EXPECT_EQ(g_whole_count - before, 1);
 }
 
-TEST_F(SlowDisk, is_told_of_what_is_not_there) {
-  const UniqueFd folder(open(there_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+TEST_F(SlowDisk, needs_no_descriptor_more) {
+  const auto folder = open_spool();
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
   Syncs syncs;
-  syncs.add("ring", folder.get(), {"fallback-7-1.ring"});
-  syncs.add("segment", folder.get(), {"p0.0.aon"});
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  syncs.add("mark", folder, {});
+  const std::vector<Synced> done = syncs.take_done(std::chrono::seconds(20));
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_TRUE(done[0].status);
+}
+
+TEST_F(SlowDisk, is_told_of_what_is_not_there) {
+  const auto folder = open_spool();
+  Syncs syncs;
+  syncs.add("ring", folder, {"fallback-7-1.ring"});
+  syncs.add("segment", folder, {"p0.0.aon"});
   const std::vector<Synced> done = syncs.take_done(std::chrono::seconds(20));
   ASSERT_EQ(done.size(), 2u);
   EXPECT_TRUE(done[0].status) << "part of the spool under another name";
