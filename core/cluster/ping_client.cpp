@@ -23,7 +23,8 @@ constexpr int kPongMs = 500;  ///< an exchange that takes longer says nothing ab
 constexpr int kFirstBurstPauseMs = 250;
 constexpr int kFirstLookPauseMs = 20;
 constexpr int kLongestLookPauseMs = 30'000;
-constexpr size_t kMaxTries = 4;  ///< nodes asked in one look
+constexpr int kCutLookPauseMs = 1000;  ///< at most, before nodes that were not asked yet
+constexpr size_t kMaxTries = 4;        ///< nodes asked in one look
 // A burst that met a busy processor is sent again after it may have become free.
 constexpr int kMostGroups = 5;
 constexpr int kGroupPauseMs = 4;
@@ -55,8 +56,10 @@ void PingClient::run(const std::function<void()>& prepare) {
     const int64_t now = now_ms();
     if (now >= next_look_ms_) {
       look_for_parent();
-      next_look_ms_ = now_ms() + look_pause_ms_;
-      look_pause_ms_ = std::min<int64_t>(2 * look_pause_ms_, kLongestLookPauseMs);
+      const bool is_cut = next_candidate_ != 0 && !parent_fd_;
+      next_look_ms_ =
+          now_ms() + (is_cut ? std::min<int64_t>(look_pause_ms_, kCutLookPauseMs) : look_pause_ms_);
+      if (!is_cut) look_pause_ms_ = std::min<int64_t>(2 * look_pause_ms_, kLongestLookPauseMs);
     }
     if (parent_fd_ && now_ms() >= next_burst_ms_) {
       if (burst(kBurst)) {
@@ -79,11 +82,12 @@ void PingClient::run(const std::function<void()>& prepare) {
 }
 
 /// Connects to the best candidate that answers, unless it is the parent already. Those that do not
-/// answer keep nobody from the ones behind them: the next look goes on there.
+/// answer keep nobody from the ones behind them: the next look goes on there, up to the parent.
 void PingClient::look_for_parent() {
   const std::vector<std::string> candidates = parent_candidates(list_nodes(agents_), node_);
   size_t next = std::exchange(next_candidate_, 0);
-  if (parent_fd_ || next >= candidates.size()) next = 0;
+  const auto own = std::find(candidates.begin(), candidates.end(), parent_);  // end: no parent
+  if (next >= static_cast<size_t>(own - candidates.begin())) next = 0;
   for (size_t tries = 0; next < candidates.size(); ++next) {
     const std::string& candidate = candidates[next];
     if (candidate == parent_) return;

@@ -8,8 +8,8 @@
 ///
 /// Bursts come at 0.25, 0.5, 1, 2, 4, 8 s and then every kBurstSeconds, so that a short job has
 /// more than one too. One without three round trips about as short as the shortest so far goes on,
-/// for up to five times its length. Without a parent the folder is looked at after 20, 40, ... ms,
-/// up to every 30 s.
+/// for up to five times its length. The folder is looked at after 20, 40, ... ms, up to every 30 s;
+/// without a parent the pause only grows when all that are there were asked.
 /// Thread: start and stop by one; works on a thread of its own, which calls the sink.
 /// Cost: asleep; 20 exchanges in ten seconds, later in a minute; 100 where processors are busy.
 #pragma once

@@ -201,17 +201,39 @@ TEST_F(Pings, node_without_anybody_above_it_waits_in_peace) {
   EXPECT_TRUE(exchanges_.pings().empty());
 }
 
-/// As of nodes that were lost: their addresses stay.
-TEST_F(Pings, nodes_that_do_not_answer_keep_nobody_from_those_behind_them) {
-  uint16_t port = 0;
-  { const Result<UniqueFd> listener = listen_on("127.0.0.1", &port); }
-  for (const char* name : {"n1", "n2", "n3", "n4", "n5"})
-    ASSERT_TRUE(write_address(folder_, name, {random_token(), {{"127.0.0.1", port}}}));
+/// Of which many were lost: their addresses stay.
+class PingsOfMany : public Pings {
+ protected:
+  /// Nodes 10, 11, ... below `end`, none of which answers.
+  void lose_nodes(int end) const {
+    uint16_t port = 0;
+    { const Result<UniqueFd> listener = listen_on("127.0.0.1", &port); }
+    for (int i = 10; i < end; ++i)
+      ASSERT_TRUE(
+          write_address(folder_, std::to_string(i), {random_token(), {{"127.0.0.1", port}}}));
+  }
+};
+
+TEST_F(PingsOfMany, nodes_that_do_not_answer_keep_nobody_from_those_behind_them) {
+  lose_nodes(58);
   PingServer server(token_, kSource);
-  announce(server, "n6", token_);
-  PingClient client(folder_, "n7", kSource, exchanges_.sink());
+  announce(server, "58", token_);
+  PingClient client(folder_, "59", kSource, exchanges_.sink());
   client.start();
-  EXPECT_TRUE(exchanges_.wait_for("n6", kFirstBurst));
+  EXPECT_TRUE(exchanges_.wait_for("58", kFirstBurst));
+  client.stop();
+}
+
+TEST_F(PingsOfMany, better_parent_behind_those_that_do_not_answer_is_found) {
+  lose_nodes(18);
+  PingServer second(token_, kSource);
+  announce(second, "19", token_);
+  PingClient client(folder_, "20", kSource, exchanges_.sink());
+  client.start();
+  ASSERT_TRUE(exchanges_.wait_for("19", kFirstBurst));
+  PingServer first(token_, kSource);
+  announce(first, "18", token_);
+  EXPECT_TRUE(exchanges_.wait_for("18", kFirstBurst));
   client.stop();
 }
 
