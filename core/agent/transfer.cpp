@@ -412,9 +412,11 @@ bool Transfer::wait_for_end(int64_t timeout_ms, const std::function<void()>& bea
     if (ended != 0 && !(ended < 0 && errno == EINTR)) break;
     const int64_t late_ms = now_ms() - until_ms;
     if (late_ms >= 0 && !std::exchange(is_killed, true)) {
-      if (role_ == Role::kCourier)
-        AON_LOG_WARNING("the spool stays on %s, too: no archive of rank 0's node had it in time",
-                        config_.node.c_str());
+      if (role_ == Role::kCourier && !end_)  // else the receiver is to take its place
+        AON_LOG_WARNING(
+            "the spool stays on %s: no archive of rank 0's node had it in time; aon finalize joins "
+            "the directories",
+            config_.node.c_str());
       ::kill(process_, SIGKILL);
     }
     if (late_ms >= kKilledMs) break;

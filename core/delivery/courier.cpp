@@ -117,7 +117,8 @@ Status Courier::connect(const cluster::AgentAddress& address) {
     setsockopt(fd->get(), SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof(longest));
     const int64_t deadline_ms = now_ms() + kHandshakeMs;
     if (!cluster::shake_hands(fd->get(), address.token, sender_.node, deadline_ms)) {
-      status = Error{Code::kUnavailable, endpoint.host + " does not know the token"};
+      status =
+          Error{Code::kUnavailable, endpoint.host + " does not answer, or does not know the token"};
       continue;
     }
     socket_ = std::move(*fd);
