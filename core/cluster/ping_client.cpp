@@ -23,8 +23,9 @@ constexpr int kPongMs = 500;  ///< an exchange that takes longer says nothing ab
 constexpr int kFirstBurstPauseMs = 250;
 constexpr int kFirstLookPauseMs = 20;
 constexpr int kLongestLookPauseMs = 30'000;
-constexpr int kCutLookPauseMs = 1000;  ///< at most, before nodes that were not asked yet
-constexpr size_t kMaxTries = 4;        ///< nodes asked in one look
+constexpr int kShortestCutPauseMs = 50;  ///< before nodes that were not asked yet
+constexpr int kLongestCutPauseMs = 1000;
+constexpr size_t kMaxTries = 4;  ///< nodes asked in one look
 // A burst that met a busy processor is sent again after it may have become free.
 constexpr int kMostGroups = 5;
 constexpr int kGroupPauseMs = 4;
@@ -57,9 +58,13 @@ void PingClient::run(const std::function<void()>& prepare) {
     if (now >= next_look_ms_) {
       look_for_parent();
       const bool is_cut = next_candidate_ != 0 && !parent_fd_;
+      const bool has_more = is_cut && !has_asked_all_;
+      if (!is_cut) has_asked_all_ = !parent_fd_;
       next_look_ms_ =
-          now_ms() + (is_cut ? std::min<int64_t>(look_pause_ms_, kCutLookPauseMs) : look_pause_ms_);
-      if (!is_cut) look_pause_ms_ = std::min<int64_t>(2 * look_pause_ms_, kLongestLookPauseMs);
+          now_ms() +
+          (has_more ? std::clamp<int64_t>(look_pause_ms_, kShortestCutPauseMs, kLongestCutPauseMs)
+                    : look_pause_ms_);
+      if (!has_more) look_pause_ms_ = std::min<int64_t>(2 * look_pause_ms_, kLongestLookPauseMs);
     }
     if (parent_fd_ && now_ms() >= next_burst_ms_) {
       if (burst(kBurst)) {

@@ -80,6 +80,7 @@ class PingClient {
   Token parent_token_{};
   std::map<std::string, Token> left_;  ///< parents that said Leaving
   size_t next_candidate_ = 0;          ///< behind those that did not answer
+  bool has_asked_all_ = false;         ///< and none was there: they are asked again, without haste
   uint64_t ping_number_ = 0;
   uint64_t shortest_ticks_ = UINT64_MAX;  ///< there and back to this parent
   int64_t start_ms_ = 0;

@@ -242,6 +242,12 @@ Awaited HangFinder::awaited_by(const OpenCall& call) {
   if (is_for_all) {
     std::erase_if(messages, is_standing);
   } else if (pending.has_sends() || !std::all_of(messages.begin(), messages.end(), is_listener)) {
+    // One that was started together with what is waited for may be waited for as well.
+    const uint64_t newest = pending.newest_since();
+    const auto is_of_newest = [&](const PendingMessage& one) {
+      return is_listener(one) && one.since == newest;
+    };
+    if (std::any_of(messages.begin(), messages.end(), is_of_newest)) return {};
     std::erase_if(messages, is_listener);
   }
   const bool is_one = !messages.empty() && is_alike(messages.front(), messages.back());

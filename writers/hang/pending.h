@@ -48,7 +48,9 @@ class PendingRequests {
     message.started = ++started_count_;
     messages_.try_emplace(request, message);
   }
-  void start_send(uint64_t request) { sends_.try_emplace(request, ++started_count_); }
+  void start_send(uint64_t request) {
+    sends_.try_emplace(request, Send{completed_count_, ++started_count_});
+  }
   void complete(uint64_t request) {
     ++completed_count_;
     if (const auto collective = collectives_.extract(request)) {
@@ -56,7 +58,7 @@ class PendingRequests {
     } else if (const auto message = messages_.extract(request)) {
       note_completed(message.mapped().started);
     } else if (const auto send = sends_.extract(request)) {
-      note_completed(send.mapped());
+      note_completed(send.mapped().started);
     }
   }
   /// Whether others, started with it or later, were completed without it: a call that completes all
@@ -69,6 +71,14 @@ class PendingRequests {
   /// it to stop.
   bool is_listener(const PendingMessage& one) const noexcept {
     return one.started < latest_completed_start_;
+  }
+  /// The greatest PendingMessage::since of all messages in flight: those that were started last,
+  /// between two completions.
+  uint64_t newest_since() const noexcept {
+    uint64_t newest = 0;
+    for (const auto& [request, message] : messages_) newest = std::max(newest, message.since);
+    for (const auto& [request, send] : sends_) newest = std::max(newest, send.since);
+    return newest;
   }
   /// Of files. These have ids of their own; blocking ones are complete without having been started.
   void start_io(uint64_t request) { io_.try_emplace(request, uint8_t{1}); }
@@ -113,13 +123,18 @@ class PendingRequests {
   }
 
  private:
+  struct Send {
+    uint64_t since = 0;
+    uint64_t started = 0;
+  };
+
   void note_completed(uint64_t started) {
     latest_completed_start_ = std::max(latest_completed_start_, started);
   }
 
   std::unordered_map<uint64_t, PendingCollective> collectives_;  ///< by request
   std::unordered_map<uint64_t, PendingMessage> messages_;
-  std::unordered_map<uint64_t, uint64_t> sends_;  ///< as `started` above
+  std::unordered_map<uint64_t, Send> sends_;
   std::unordered_map<uint64_t, uint8_t> io_;
   uint64_t completed_count_ = 0;
   uint64_t started_count_ = 0;

@@ -311,6 +311,18 @@ TEST_F(MessageHangs, second_receive_is_waited_for_when_the_first_one_has_come) {
   EXPECT_THAT(job_.report().awaited.at(0), ElementsAre(1u));
 }
 
+/// What was started with it and is complete says nothing of which of two receives an MPI_Wait is for.
+TEST_F(MessageHangs, of_receives_that_were_started_together_nobody_knows_which_is_waited_for) {
+  job_.call(kWait, "MPI_Wait", RegionRole::kFunction);
+  message(EventKind::kReceiveRequest, 0, 1, 1);
+  message(EventKind::kSendRequest, 0, 1, 2);
+  message(EventKind::kReceiveRequest, 0, 2, 3);
+  message(EventKind::kSendRequest, 0, 2, 4);
+  message(EventKind::kSendComplete, 0, 1, 2);
+  wait(0);
+  EXPECT_THAT(job_.report().awaited, IsEmpty());
+}
+
 TEST_F(MessageHangs, nobody_is_named_behind_a_hole) {
   message(EventKind::kReceiveRequest, 0, 1, 1);
   job_.add(1, test::event(EventKind::kLostBegin, 11 * kSecond, 0));
