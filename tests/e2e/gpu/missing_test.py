@@ -1,13 +1,23 @@
 """Work of GPUs that no record tells of: from when to when it may be missing, why, and what helps;
 and records that tell less than they should. CUPTI is made up (tests/fake_cuda)."""
 import collections
+import contextlib
+import os
+import pathlib
 import re
+import signal
 import subprocess
+import sys
+import threading
+import time
 import unittest
 
 import otf2
 from gpu_case import FAKES, PROGRAM, GpuCase, gpu_environment, main, readers
 from aon_test import IS_SANITIZED, ledger, profile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
+from fault_test import agent_pids  # noqa: E402
 
 NAME = "[GPU work not recorded: {}]"
 
@@ -150,8 +160,30 @@ class Times(MissingCase):
         self.assertEqual(set(self.gaps()), {NAME.format("no buffer")})
         self.assertIn("without a buffer for CUPTI (a larger --cupti-memory)", self.finding())
 
+    def hold_agent_up(self, is_over):
+        """Lets it work for a tenth of the time: a small ring is full on the fastest machine."""
+        output = self.folder / "job"
+        while not is_over.is_set() and len(agent_pids(output)) < 2:
+            time.sleep(0.002)
+        pids = agent_pids(output)
+        while not is_over.is_set() and pids:
+            for signal_number, seconds in ((signal.SIGSTOP, 0.2), (signal.SIGCONT, 0.02)):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pids[-1], signal_number)
+                is_over.wait(seconds)
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
     def test_a_full_ring_has_its_own_remedy(self):
-        self.run_program(30_000, 4, 1, ranks=1, AON_MEMORY="256KiB")
+        is_over = threading.Event()
+        brake = threading.Thread(target=self.hold_agent_up, args=[is_over])
+        brake.start()
+        try:
+            self.run_program(30_000, 4, 1, ranks=1, AON_MEMORY="256KiB", AON_ATTACH_MS=5000)
+        finally:
+            is_over.set()
+            brake.join()
         self.assertGreater(ledger(self.output)["ranks"][0]["lost"], 0)
         self.assertIn("lost in the ring (a larger --memory)", self.finding())
 
