@@ -104,8 +104,8 @@ std::string place_text(uint32_t place) {
 
 std::optional<Crash> crash_in(std::string_view line) {
   // /dev/kmsg: "level,number,time,flags;text".
-  if (const size_t text = line.find(';'); text != std::string_view::npos && text < 64 &&
-                                          std::isdigit(static_cast<unsigned char>(line[0])) != 0)
+  if (const size_t text = line.find(';');
+      text < 64 && std::isdigit(static_cast<unsigned char>(line[0])) != 0)
     line.remove_prefix(text + 1);
   if (line.starts_with("process '")) return std::nullopt;  // of a file, whatever its name holds
   take(&line, "traps: ");

@@ -209,7 +209,7 @@ std::string hang_finding(const Model& model, const HangReport& report) {
   const auto named = std::find_if(hangs.begin(), hangs.end(), names_somebody);
   if (named == hangs.end()) {
     // Who is in a collective that the others have left may be who they wait for.
-    const std::string stuck = stuck_finding(model, report, true);
+    std::string stuck = stuck_finding(model, report, true);
     if (!stuck.empty()) return stuck;
   }
   const Hang* hang = named == hangs.end() ? hangs.front() : *named;

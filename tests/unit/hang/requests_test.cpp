@@ -311,7 +311,7 @@ TEST_F(MessageHangs, second_receive_is_waited_for_when_the_first_one_has_come) {
   EXPECT_THAT(job_.report().awaited.at(0), ElementsAre(1u));
 }
 
-/// What was started with it and is complete says nothing of which of two receives an MPI_Wait is for.
+/// One that is complete says nothing of which of two receives beside it an MPI_Wait is for.
 TEST_F(MessageHangs, of_receives_that_were_started_together_nobody_knows_which_is_waited_for) {
   job_.call(kWait, "MPI_Wait", RegionRole::kFunction);
   message(EventKind::kReceiveRequest, 0, 1, 1);
