@@ -38,6 +38,10 @@ class NodeMetrics(TestCase):
     def providers(self):
         return self.document["nodes"][0]["providers"]
 
+    def is_found_still(self, name):
+        """A counter that does not count, as RAPL's in some virtual machines: seen by readings."""
+        return "do not count" in self.providers()[name]["reason"]
+
     def assert_never_back(self, dataset):
         values = [v for v in dataset[:] if v == v]
         if dataset.attrs["mode"] == "accumulated":
@@ -46,7 +50,8 @@ class NodeMetrics(TestCase):
     def test_series_are_below_their_node_and_rank(self):
         node = set(self.file["series/node_0"])
         running = {n for n in PROVIDERS if self.providers()[n]["state"] != "off"}
-        self.assertEqual(node, running - {"process"})
+        still = {n for n in PROVIDERS if self.is_found_still(n)}
+        self.assertEqual(node - still, running - still - {"process"})
         for rank in range(RANKS):
             self.assertIn("process", self.file[f"series/rank_{rank}"])
 
@@ -97,7 +102,8 @@ class NodeMetrics(TestCase):
             self.assertIsNone(energy["joules"])
             self.assertEqual(energy["reason"], provider["reason"])
             self.assertIsNone(self.document["nodes"][0]["energy"])
-            self.assertEqual(provider["emitted"], 0)
+            if not self.is_found_still("energy"):
+                self.assertEqual(provider["emitted"], 0)
         else:
             self.assertGreater(energy["joules"], 0)
             self.assertTrue(self.document["nodes"][0]["energy"]["node_wide"])
@@ -108,7 +114,9 @@ class NodeMetrics(TestCase):
         for name in PROVIDERS:
             provider = self.providers()[name]
             check = by_name[f"provider {name}"]
-            if provider["state"] == "off":
+            if self.is_found_still(name):
+                self.assertEqual(provider["state"], "off", name)
+            elif provider["state"] == "off":
                 self.assertTrue(provider["reason"], name)
                 self.assertEqual((check["state"], check["detail"], check["remedy"]),
                                  ("no", provider["reason"], provider["remedy"]))
