@@ -55,6 +55,7 @@ LEFT_ALONE = {
     r"mpi_f_sync_reg": "does nothing, by definition",
     r"mpi_aint_(add|diff)(_f90)?": "arithmetic; C has macros for it",
     r"mpi_(\w+_)?(dup|null_copy|null_delete)_fn": "a callback that the library itself calls",
+    r"mpi_get_(library_)?version": "as C's (left_alone.table)",
     r"mpi_conversion_fn_null": "a callback that the library itself calls",
     r"mpi_delete_error_\w+": "not of the standard that the library has",
     r"mpi_\w+_f08ts(_large)?": "calls the C function by its MPI_ name, whose wrapper sees it",

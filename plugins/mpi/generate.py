@@ -78,6 +78,11 @@ class Function:
         return self.fields.get("role", "kFunction")
 
     @property
+    def is_optional(self):
+        """Not every library has it."""
+        return self.fields.get("optional") == "yes"
+
+    @property
     def mode(self):
         if self.kind in ("count", "cross_request"):
             return "kModeCount"
@@ -247,6 +252,18 @@ def constants(function):
     )
 
 
+def optional_functions(functions):
+    numbers = [str(f.index) for f in functions if f.is_optional]
+    rows = [", ".join(numbers[i : i + 16]) for i in range(0, len(numbers), 16)]
+    return [
+        "/// Those that not every library has.",
+        f"constexpr uint32_t kOptionalCount = {len(numbers)};",
+        "inline constexpr uint16_t kOptionalFunctions[kOptionalCount] = {",
+        *[f"    {row}," for row in rows],
+        "};",
+    ]
+
+
 def sites_header(functions):
     lines = [
         "/// Call sites of the wrappers and their functions, made from functions.table. The number",
@@ -261,6 +278,8 @@ def sites_header(functions):
         "",
         f"constexpr uint32_t kFunctionCount = {len(functions)};",
         "extern const char* const kFunctionNames[kFunctionCount];",
+        "",
+        *optional_functions(functions),
         "",
     ]
     for function in functions:

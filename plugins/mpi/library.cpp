@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "mpi/loaded.h"
+#include "mpi/offered.h"
 
 // aon/old_libc.h: without libdl nothing is loaded RTLD_LOCAL
 #pragma weak dladdr1
@@ -238,7 +239,9 @@ void* resolve_function(uint32_t number) noexcept {
   void* found = find_next(kFunctionNames[number]);
   if (found != nullptr) detect_locked();
   const bool is_known = library_is_known();  // when it was looked for
+  const bool is_known_now = library_is_known();
   g_mutex.unlock();
+  if (is_known_now) offer_what_the_library_has();
   errno = saved_errno;
   if (found == nullptr && !is_known) {  // not kept: it may still be loaded
     const bool is_asked = number == kSiteInitialized.id || number == kSiteFinalized.id;
@@ -270,7 +273,9 @@ uint32_t functions_in_front(const char** name) noexcept {
   Range own = {reinterpret_cast<ElfW(Addr)>(&abi), 0, 0};
   if (dl_iterate_phdr(note_range, &own) == 0) return 0;
   uint32_t count = 0;
+  const LoadedFile own_file = file_of(&abi);
   for (const char* wanted : kFunctionNames) {
+    if (definition_in(own_file, wanted) == nullptr) continue;  // not offered (offered.h)
     const void* found = symbol_of_program(wanted);
     if (found == nullptr || own.has(found) || is_stub(found)) continue;
     if (count++ == 0) *name = wanted;

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 // aon/old_libc.h
@@ -17,6 +18,7 @@ const char g_token = 0;  ///< lies in this library
 struct Tables {
   const ElfW(Sym) * symbols = nullptr;
   const char* strings = nullptr;
+  size_t string_bytes = 0;
   const uint32_t* gnu_hash = nullptr;
   const uint32_t* hash = nullptr;
 };
@@ -34,6 +36,7 @@ Tables tables_of(const LoadedFile& file) {
   for (; entry != nullptr && entry->d_tag != DT_NULL; ++entry) {
     if (entry->d_tag == DT_SYMTAB) tables.symbols = pointed<ElfW(Sym)>(file, *entry);
     if (entry->d_tag == DT_STRTAB) tables.strings = pointed<char>(file, *entry);
+    if (entry->d_tag == DT_STRSZ) tables.string_bytes = entry->d_un.d_val;
     if (entry->d_tag == DT_GNU_HASH) tables.gnu_hash = pointed<uint32_t>(file, *entry);
     if (entry->d_tag == DT_HASH) tables.hash = pointed<uint32_t>(file, *entry);
   }
@@ -48,15 +51,21 @@ bool is_definition(const Tables& tables, uint32_t index, const char* name) {
          strcmp(tables.strings + symbol.st_name, name) == 0;
 }
 
-/// Index of the symbol; 0: none. The table is a header of four words, a filter, a first index for
-/// each bucket, and hashes, of which the last one of a bucket is odd.
+/// Index of the symbol; 0: none. The table is a header of four words, a filter in which two bits are
+/// set for each name, a first index for each bucket, and hashes, of which the last one of a bucket
+/// is odd.
 uint32_t find_by_gnu_hash(const Tables& tables, const char* name) {
   uint32_t hash = 5381;
   for (const char* c = name; *c != '\0'; ++c) hash = hash * 33 + static_cast<uint8_t>(*c);
   const uint32_t bucket_count = tables.gnu_hash[0];
   const uint32_t first = tables.gnu_hash[1];
-  constexpr uint32_t kFilterWords = sizeof(ElfW(Addr)) / sizeof(uint32_t);
-  const uint32_t* buckets = tables.gnu_hash + 4 + size_t{tables.gnu_hash[2]} * kFilterWords;
+  const uint32_t filter_count = tables.gnu_hash[2];
+  const auto* filter = reinterpret_cast<const ElfW(Addr)*>(tables.gnu_hash + 4);
+  constexpr uint32_t kBits = 8 * sizeof *filter;
+  const ElfW(Addr) seen = filter_count != 0 ? filter[hash / kBits % filter_count] : 0;
+  const uint32_t second = hash >> tables.gnu_hash[3];
+  if ((seen >> hash % kBits & seen >> second % kBits & 1) == 0) return 0;
+  const auto* buckets = reinterpret_cast<const uint32_t*>(filter + filter_count);
   const uint32_t* hashes = buckets + bucket_count;
   uint32_t index = bucket_count != 0 ? buckets[hash % bucket_count] : 0;
   if (index < first || index == 0) return 0;
@@ -135,6 +144,104 @@ int note_symbol(dl_phdr_info* info, size_t, void* out) {
   return search.found != nullptr ? 1 : 0;
 }
 
+/// How many symbols may be references. The table of hashes knows where definitions begin, but for a
+/// file without any: then all as far as the strings, which linkers place behind the symbols.
+size_t reference_count(const Tables& tables) {
+  const uint32_t first_definition = tables.gnu_hash != nullptr ? tables.gnu_hash[1] : 0;
+  if (first_definition > 1) return first_definition;
+  const auto start = reinterpret_cast<uintptr_t>(tables.symbols);
+  const auto end = reinterpret_cast<uintptr_t>(tables.strings);
+  return end > start ? (end - start) / sizeof(ElfW(Sym)) : 0;
+}
+
+bool needs(const LoadedFile& file, const char* name) {
+  const Tables tables = tables_of(file);
+  if (tables.symbols == nullptr || tables.strings == nullptr) return false;
+  const size_t count = reference_count(tables);
+  for (size_t i = 1; i < count; ++i) {
+    const ElfW(Sym)& symbol = tables.symbols[i];
+    if (symbol.st_shndx == SHN_UNDEF && ELF64_ST_BIND(symbol.st_info) == STB_GLOBAL &&
+        symbol.st_name < tables.string_bytes && strcmp(tables.strings + symbol.st_name, name) == 0)
+      return true;
+  }
+  return false;
+}
+
+/// Ours have weak references to it.
+int note_loader(dl_phdr_info* info, size_t, void* out) {
+  bool& is_found = *static_cast<bool*>(out);
+  is_found = needs(described(*info), "dlopen");
+  return is_found ? 1 : 0;
+}
+
+struct FlagsSearch {
+  const void* address;
+  ElfW(Word) flags;
+};
+
+int note_flags(dl_phdr_info* info, size_t, void* out) {
+  FlagsSearch& search = *static_cast<FlagsSearch*>(out);
+  const auto at = reinterpret_cast<ElfW(Addr)>(search.address);
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& part = info->dlpi_phdr[i];
+    if (part.p_type == PT_LOAD && at - (info->dlpi_addr + part.p_vaddr) < part.p_memsz)
+      search.flags = part.p_flags;
+  }
+  return 0;
+}
+
+/// The loaded MPI libraries. Changed, and read, under ld.so's lock only.
+struct MpiLibraries {
+  static constexpr uint32_t kMost = 8;  ///< a program has one, or Open MPI's two
+  unsigned long long loaded = 0;        ///< files that were ever loaded and unloaded, when these
+  unsigned long long unloaded = 0;      ///< were found
+  uint32_t count = 0;
+  LoadedFile files[kMost];
+};
+MpiLibraries g_libraries;
+
+bool are_known(const dl_phdr_info& info) {
+  return info.dlpi_adds == g_libraries.loaded && info.dlpi_subs == g_libraries.unloaded;
+}
+
+int note_mpi_library(dl_phdr_info* info, size_t, void* out) {
+  bool& is_first = *static_cast<bool*>(out);
+  if (is_first) {
+    if (are_known(*info)) return 1;
+    g_libraries.loaded = info->dlpi_adds;
+    g_libraries.unloaded = info->dlpi_subs;
+    g_libraries.count = 0;
+    is_first = false;
+  }
+  if (g_libraries.count == MpiLibraries::kMost || holds(*info, &g_token)) return 0;
+  const LoadedFile file = described(*info);
+  if (definition_in(file, "PMPI_Init") != nullptr) g_libraries.files[g_libraries.count++] = file;
+  return 0;
+}
+
+struct PresenceSearch {
+  const char* name;
+  Presence found;
+  bool is_over;
+};
+
+/// Looks at the first file only: whether what was found before still holds.
+int look_into_libraries(dl_phdr_info* info, size_t, void* out) {
+  PresenceSearch& search = *static_cast<PresenceSearch*>(out);
+  if (!are_known(*info)) return 1;
+  search.is_over = true;
+  search.found = g_libraries.count == 0 ? Presence::kNoLibrary : Presence::kLacking;
+  char profiling_name[128];
+  snprintf(profiling_name, sizeof profiling_name, "P%s", search.name);
+  for (uint32_t i = 0; i < g_libraries.count; ++i) {
+    const LoadedFile& file = g_libraries.files[i];
+    if (definition_in(file, search.name) != nullptr ||
+        definition_in(file, profiling_name) != nullptr)
+      search.found = Presence::kThere;
+  }
+  return 1;
+}
+
 }  // namespace
 
 bool has_libdl() noexcept { return dlsym != nullptr; }
@@ -179,7 +286,7 @@ void* symbol_since(const LoadedFile& file, const char* name) noexcept {
   return search.found;
 }
 
-void* symbol_in(const LoadedFile& file, const char* name) noexcept {
+const ElfW(Sym) * definition_in(const LoadedFile& file, const char* name) noexcept {
   const Tables tables = tables_of(file);
   if (tables.symbols == nullptr || tables.strings == nullptr) return nullptr;
   uint32_t index = 0;
@@ -188,8 +295,34 @@ void* symbol_in(const LoadedFile& file, const char* name) noexcept {
   } else if (tables.hash != nullptr) {
     index = find_by_hash(tables, name);
   }
-  if (index == 0) return nullptr;
-  return reinterpret_cast<void*>(file.base + tables.symbols[index].st_value);
+  return index != 0 ? &tables.symbols[index] : nullptr;
+}
+
+void* symbol_in(const LoadedFile& file, const char* name) noexcept {
+  const ElfW(Sym)* symbol = definition_in(file, name);
+  return symbol != nullptr ? reinterpret_cast<void*>(file.base + symbol->st_value) : nullptr;
+}
+
+bool is_executable(const void* address) noexcept {
+  FlagsSearch search = {address, PF_X};
+  dl_iterate_phdr(note_flags, &search);
+  return (search.flags & PF_X) != 0;
+}
+
+bool may_load_libraries() noexcept {
+  bool is_found = false;
+  dl_iterate_phdr(note_loader, &is_found);
+  return is_found;
+}
+
+Presence presence_of(const char* name) noexcept {
+  PresenceSearch search = {name, Presence::kNoLibrary, false};
+  while (!search.is_over) {
+    bool is_first = true;
+    dl_iterate_phdr(note_mpi_library, &is_first);
+    dl_iterate_phdr(look_into_libraries, &search);
+  }
+  return search.found;
 }
 
 }  // namespace aon::mpi

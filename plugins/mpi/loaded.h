@@ -36,4 +36,19 @@ void* symbol_since(const LoadedFile& file, const char* name) noexcept;
 /// The definition of `name` in `file` by its tables; null: it has none.
 void* symbol_in(const LoadedFile& file, const char* name) noexcept;
 
+/// The entry of that definition in the file's table.
+const ElfW(Sym) * definition_in(const LoadedFile& file, const char* name) noexcept;
+
+/// Whether code can be executed on the page of `address`, in a loaded file.
+bool is_executable(const void* address) noexcept;
+
+/// Whether a loaded file but ours calls dlopen(), so that libraries may be loaded later.
+bool may_load_libraries() noexcept;
+
+enum class Presence { kNoLibrary, kLacking, kThere };
+
+/// Whether an MPI library, a loaded file but ours that has PMPI_Init, has `name` or P`name`.
+/// Cost: ld.so's lock, some 100 ns; some 10 us for the first one after files were loaded.
+Presence presence_of(const char* name) noexcept;
+
 }  // namespace aon::mpi

@@ -18,6 +18,7 @@ from aon_test import (
     SOURCE,
     TestCase,
     environment,
+    has_no_wrapper,
     ledger,
     mpirun,
     profile,
@@ -200,7 +201,7 @@ class Profiled(TestCase):
                     name = "MPI_" + name[4:].rstrip("_").capitalize()
                 name = name.removesuffix("_c")  # large counts stand under their plain names
                 total[name] = total.get(name, 0) + int(count)
-        return {name: count for name, count in total.items() if count > 0}
+        return {n: count for n, count in total.items() if count > 0 and not has_no_wrapper(n)}
 
 
 if __name__ == "__main__":

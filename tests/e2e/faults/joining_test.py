@@ -43,7 +43,7 @@ class Joining(FaultCase):
             self.assert_law(document)
             self.assertEqual([(r["rank"], r["node"]) for r in document["ranks"]],
                              [(0, "node-a"), (1, "node-b")])
-            self.assertEqual(document["counted"], {"MPI_Get_version": 300})
+            self.assertEqual(document["counted"], {"MPI_Initialized": 300})
             self.assertEqual(document["job"]["incomplete_ranks"], [])
         self.assertEqual(self.content(second), before)
 
@@ -55,9 +55,9 @@ class Joining(FaultCase):
         definitions = (second / "spool" / "node-b" / "definitions.aon").read_bytes()
         (unfinished / "definitions.aon").write_bytes(definitions[: len(definitions) // 2])
         self.assert_exit(run(["aon", "finalize", "--quiet", first]))
-        self.assertEqual(ledger(first)["counted"], {"MPI_Get_version": 100})
+        self.assertEqual(ledger(first)["counted"], {"MPI_Initialized": 100})
         self.assert_exit(run(["aon", "finalize", "--quiet", first, second]))
-        self.assertEqual(ledger(first)["counted"], {"MPI_Get_version": 300})
+        self.assertEqual(ledger(first)["counted"], {"MPI_Initialized": 300})
         self.assertFalse(unfinished.exists())
 
     def test_two_at_once_leave_no_half_of_a_node(self):
@@ -119,7 +119,7 @@ class Joining(FaultCase):
                     document = ledger(first)
                     self.assert_law(document)
                     self.assertEqual(self.seen_ranks(first), [0, 1, 2, 3])
-                    self.assertEqual(document["counted"], {"MPI_Get_version": 600})
+                    self.assertEqual(document["counted"], {"MPI_Initialized": 600})
                     self.assertEqual(document["losses"], [])
                     for warning in document["assembly"]["warnings"]:
                         self.assertTrue(warning.startswith("clocks: "), warning)
@@ -156,7 +156,7 @@ class Joining(FaultCase):
     def test_counted_calls_cost_something(self):
         """Also those that leave no record: 4 ns each."""
         document = ledger(self.rank("first", "node-a", 0, count=4_000_000))
-        calls = document["counted"]["MPI_Get_version"]
+        calls = document["counted"]["MPI_Initialized"]
         self.assertEqual(calls, 4_000_000)
         self.assertGreaterEqual(document["overhead"]["app_cpu_s"], calls * 4e-9)
 

@@ -4,7 +4,11 @@
 
 #include <thread>
 
+#include "plugins/mpi/offered.h"
+
 namespace aon::mpi {
+
+void offer_what_the_library_has() noexcept {}  // no library is known here
 
 const char* const kFunctionNames[kFunctionCount] = {"aon_is_nowhere"};
 

@@ -1,0 +1,129 @@
+#include "mpi/offered.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <utility>
+
+#include "mpi/generated/sites.h"
+#include "mpi/loaded.h"
+
+namespace aon::mpi {
+namespace {
+
+const char g_token = 0;            ///< lies in this library
+void* g_wrappers[kOptionalCount];  ///< written before their symbols become indirect
+std::atomic<bool> g_is_taken_out;
+
+const char* name_of(uint32_t optional) { return kFunctionNames[kOptionalFunctions[optional]]; }
+
+using Resolver = void* (*)();
+
+/// What ld.so calls, under its locks, to bind a reference to the function.
+template <size_t optional>
+void* resolve() {
+  return presence_of(name_of(optional)) == Presence::kLacking ? nullptr : g_wrappers[optional];
+}
+
+template <size_t... optional>
+constexpr std::array<Resolver, kOptionalCount> make_resolvers(std::index_sequence<optional...>) {
+  return {resolve<optional>...};
+}
+
+constexpr auto kResolvers = make_resolvers(std::make_index_sequence<kOptionalCount>());
+
+/// Entries of our symbol table, to be written. Other threads may look names up in it meanwhile.
+class Entries {
+ public:
+  Entries() : file_(file_of(&g_token)) {}
+
+  void add(uint32_t optional) {
+    const ElfW(Sym)* entry = definition_in(file_, name_of(optional));
+    if (entry == nullptr) return;
+    entries_[optional] = const_cast<ElfW(Sym)*>(entry);
+    const auto at = reinterpret_cast<uintptr_t>(entry);
+    if (at < start_) start_ = at;
+    if (at + sizeof *entry > end_) end_ = at + sizeof *entry;
+  }
+
+  /// False: they stay as they are. Pages that hold code as well, as linkers once made them, do.
+  bool unlock() {
+    if (start_ >= end_ || is_executable(reinterpret_cast<void*>(start_))) return false;
+    return protect(PROT_READ | PROT_WRITE);
+  }
+  void lock() { protect(PROT_READ); }
+
+  /// Null: not added.
+  ElfW(Sym) * operator[](uint32_t optional) const { return entries_[optional]; }
+
+  void* address_of(const ElfW(Sym) & entry) const {
+    return reinterpret_cast<void*>(file_.base + entry.st_value);
+  }
+  ElfW(Addr) value_of(Resolver resolver) const {
+    return reinterpret_cast<ElfW(Addr)>(resolver) - file_.base;
+  }
+
+ private:
+  bool protect(int protection) const {
+    const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+    const uintptr_t start = start_ & ~(page - 1);
+    return mprotect(reinterpret_cast<void*>(start), end_ - start, protection) == 0;
+  }
+
+  LoadedFile file_;
+  ElfW(Sym) * entries_[kOptionalCount] = {};
+  uintptr_t start_ = ~uintptr_t{0};
+  uintptr_t end_ = 0;
+};
+
+/// Nobody finds the entry by a name that begins one character later. Who has found it already
+/// reads the rest of it, so that stays.
+void hide(ElfW(Sym) * entry) {
+  __atomic_store_n(&entry->st_name, entry->st_name + 1, __ATOMIC_RELEASE);
+}
+void show(ElfW(Sym) * entry) {
+  __atomic_store_n(&entry->st_name, entry->st_name - 1, __ATOMIC_RELEASE);
+}
+
+void make_indirect(const Entries& entries, uint32_t optional) {
+  ElfW(Sym)* entry = entries[optional];
+  g_wrappers[optional] = entries.address_of(*entry);
+  hide(entry);  // who looks it up just now finds either none or a whole one
+  entry->st_value = entries.value_of(kResolvers[optional]);
+  entry->st_info = ELF64_ST_INFO(ELF64_ST_BIND(entry->st_info), STT_GNU_IFUNC);
+  show(entry);
+}
+
+/// When ld.so has loaded us, and all that the program is linked to. Most of the cost are some 20
+/// pages that become the process's own.
+[[gnu::constructor]] void ask_when_bound() {
+  if (presence_of("MPI_Init") != Presence::kNoLibrary || !may_load_libraries()) return;
+  Entries entries;
+  for (uint32_t i = 0; i < kOptionalCount; ++i) entries.add(i);
+  if (!entries.unlock()) return;
+  for (uint32_t i = 0; i < kOptionalCount; ++i) {
+    if (entries[i] != nullptr) make_indirect(entries, i);
+  }
+  entries.lock();
+}
+
+}  // namespace
+
+void offer_what_the_library_has() noexcept {
+  if (g_is_taken_out.exchange(true)) return;
+  Entries entries;
+  for (uint32_t i = 0; i < kOptionalCount; ++i) {
+    if (presence_of(name_of(i)) == Presence::kLacking) entries.add(i);
+  }
+  if (!entries.unlock()) return;
+  for (uint32_t i = 0; i < kOptionalCount; ++i) {
+    if (entries[i] != nullptr) hide(entries[i]);
+  }
+  entries.lock();
+}
+
+}  // namespace aon::mpi

@@ -1,0 +1,60 @@
+#!/usr/bin/python3
+"""Programs that go by which functions their MPI library has find the same ones as without us.
+
+    lacking_test.py PROGRAMS_FOLDER [unittest arguments]
+"""
+import pathlib
+import sys
+import unittest
+
+import ring_file as rf
+from mpi_test import PROGRAMS, MpiTest
+
+from aon_test import MPI, mpirun  # noqa: E402  (mpi_test has set the path)
+
+LATER = PROGRAMS / "liblacking_later.so"
+SCRIPT = pathlib.Path(__file__).parent / "programs" / "lacking.py"
+NEWER = {  # than the library; MPICH's handles are numbers, which macros convert
+    "openmpi": {"MPI_Send_c", "MPI_Status_get_tag", "MPI_Session_init", "MPI_Parrived"},
+    "mpich": {"MPI_Comm_c2f", "MPI_Status_get_tag", "MPIX_Barrier_init"},
+}[MPI]
+
+
+class Lacking(MpiTest):
+    """programs/lacking.c"""
+
+    COUNTER = None  # is linked to MPI
+
+    def assert_said(self, process, who, places):
+        for place in places:
+            self.assertIn(f"{who}: {place}: MPI_Send is there\n", process.stdout)
+            for name in NEWER:
+                self.assertIn(f"{who}: {place}: {name} is not there\n", process.stdout)
+
+    def test_linked_to_the_library(self):
+        arguments = ["lacking", LATER]
+        plain = mpirun(1, PROGRAMS / arguments[0], *arguments[1:])
+        self.assert_exit(plain)
+        self.assert_said(plain, "program", ["dlsym"])
+        self.assert_said(plain, "library", ["code", "data"])
+        (file,) = self.launch(1, *arguments).values()
+        self.assertEqual(self.process.stdout.splitlines(), plain.stdout.splitlines())
+        self.assertEqual(len(file.calls("MPI_Init")), 1)
+        called_all_the_same = file.calls("MPI_Request_get_status_all")
+        self.assertEqual([r.flags & rf.FAILED for r in called_all_the_same], 3 * [rf.FAILED])
+
+    def test_library_is_loaded_later(self):
+        arguments = [sys.executable, SCRIPT, LATER]
+        plain = mpirun(1, *arguments)
+        self.assert_exit(plain)
+        self.assertIn("MPI is there at first: False\n", plain.stdout)
+        self.assert_said(plain, "library", ["code", "data"])
+        (file,) = self.launch(1, *arguments).values()
+        self.assertEqual(self.process.stdout.splitlines(), plain.stdout.splitlines())
+        self.assertEqual(len(file.calls("MPI_Send")), 3)
+        self.assertEqual(len(file.calls("MPI_Irecv")), 3)
+        self.assertEqual([r.flags & rf.FAILED for r in file.calls("MPI_Send")], 3 * [0])
+
+
+if __name__ == "__main__":
+    unittest.main()
