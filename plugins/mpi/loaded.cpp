@@ -51,9 +51,9 @@ bool is_definition(const Tables& tables, uint32_t index, const char* name) {
          strcmp(tables.strings + symbol.st_name, name) == 0;
 }
 
-/// Index of the symbol; 0: none. The table is a header of four words, a filter in which two bits are
-/// set for each name, a first index for each bucket, and hashes, of which the last one of a bucket
-/// is odd.
+/// Index of the symbol; 0: none. The table is a header of four words, a filter in which two bits
+/// are set for each name, a first index for each bucket, and hashes, of which the last one of a
+/// bucket is odd.
 uint32_t find_by_gnu_hash(const Tables& tables, const char* name) {
   uint32_t hash = 5381;
   for (const char* c = name; *c != '\0'; ++c) hash = hash * 33 + static_cast<uint8_t>(*c);

@@ -83,10 +83,10 @@ class Entries {
 /// Nobody finds the entry by a name that begins one character later. Who has found it already
 /// reads the rest of it, so that stays.
 void hide(ElfW(Sym) * entry) {
-  __atomic_store_n(&entry->st_name, entry->st_name + 1, __ATOMIC_RELEASE);
+  std::atomic_ref(entry->st_name).fetch_add(1, std::memory_order_seq_cst);
 }
 void show(ElfW(Sym) * entry) {
-  __atomic_store_n(&entry->st_name, entry->st_name - 1, __ATOMIC_RELEASE);
+  std::atomic_ref(entry->st_name).fetch_sub(1, std::memory_order_seq_cst);
 }
 
 void make_indirect(const Entries& entries, uint32_t optional) {

@@ -214,11 +214,14 @@ def run(command, timeout_s=120, env=None, cwd=None, file_limit_bytes=2 << 30, **
     return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
-def has_no_wrapper(function):
-    """Whether a function of MPI is one that the project leaves alone."""
-    lines = (SOURCE / "plugins" / "mpi" / "left_alone.table").read_text().splitlines()
-    patterns = [line.partition(":")[0] for line in lines if line and not line.startswith("#")]
-    return any(fnmatch.fnmatchcase(function, pattern) for pattern in patterns)
+def counted_calls(path):
+    """The lines of an independent counter's file, in words; the first is a function's name. Those
+    that the project leaves alone are not among them."""
+    table = (SOURCE / "plugins" / "mpi" / "left_alone.table").read_text().splitlines()
+    patterns = [line.partition(":")[0] for line in table if line and not line.startswith("#")]
+    for words in map(str.split, pathlib.Path(path).read_text().splitlines()):
+        if not any(fnmatch.fnmatchcase(words[0], pattern) for pattern in patterns):
+            yield words
 
 
 def mpirun(rank_count, *command, **more):

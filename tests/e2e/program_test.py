@@ -17,8 +17,8 @@ from aon_test import (
     PYTHON,
     SOURCE,
     TestCase,
+    counted_calls,
     environment,
-    has_no_wrapper,
     ledger,
     mpirun,
     profile,
@@ -195,13 +195,12 @@ class Profiled(TestCase):
         Fortran, `mpi_name_ CALLS`."""
         total = {}
         for file in self.counts.iterdir():
-            for line in file.read_text().splitlines():
-                name, count = line.split()[:2]
+            for name, count, *_ in counted_calls(file):
                 if name.startswith("mpi_"):
                     name = "MPI_" + name[4:].rstrip("_").capitalize()
                 name = name.removesuffix("_c")  # large counts stand under their plain names
                 total[name] = total.get(name, 0) + int(count)
-        return {n: count for n, count in total.items() if count > 0 and not has_no_wrapper(n)}
+        return {name: count for name, count in total.items() if count > 0}
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ import otf2  # noqa: E402
 
 import readers  # noqa: E402
 from aon_test import MPI, PYTHON, SOURCE, TestCase, environment, ledger, mpirun  # noqa: E402
-from aon_test import has_no_wrapper  # noqa: E402
+from aon_test import counted_calls  # noqa: E402
 
 sys.path.insert(0, str(SOURCE / "plugins" / "mpi"))
 
@@ -121,8 +121,7 @@ class EveryTest(TestCase):
     def read_counter(self, rank):
         """{symbol: calls}, as the counter wrote it. Calls from within a call, by a callback or by
         the library itself, are forwarded and not counted (call.h)."""
-        lines = (self.folder / f"rank-{rank}.txt").read_text().splitlines()
-        rows = [row for row in map(str.split, lines) if not has_no_wrapper(row[0])]
+        rows = counted_calls(self.folder / f"rank-{rank}.txt")
         return {name: int(calls) - int(within) for name, calls, _, within in rows}
 
 

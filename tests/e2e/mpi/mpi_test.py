@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import ring_file as rf  # noqa: E402
 from aon_test import BUILD, MPI, MPI_LAUNCHER, TestCase, environment, run  # noqa: E402
-from aon_test import has_no_wrapper  # noqa: E402
+from aon_test import counted_calls  # noqa: E402
 
 PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(".")
 DOUBLE = 8
@@ -31,8 +31,8 @@ class MpiTest(TestCase):
     COUNTER = "libpmpi_count.so"
 
     def launch(self, rank_count, program, *arguments, code=0, is_whole=True):
-        preload = [BUILD / "lib" / "libaon-mpi.so"]
-        preload += [PROGRAMS / self.COUNTER] if self.COUNTER else []
+        counters = [PROGRAMS / self.COUNTER] if self.COUNTER else []
+        preload = [BUILD / "lib" / "libaon-mpi.so", *counters]
         variables = {
             "AON_OUTPUT": self.folder,
             "AON_MEMORY": "64M",
@@ -73,13 +73,9 @@ class MpiTest(TestCase):
         """{name: (calls, bytes)} of the independent counter; large-count forms and drafts under
         their plain names, as the project has them."""
         counts = collections.defaultdict(lambda: (0, 0))
-        for line in (self.folder / f"rank-{rank}.txt").read_text().splitlines():
-            name, calls, sent, _ = line.split()
-            if has_no_wrapper(name):
-                continue
-            name = name.removesuffix("_c").replace("MPIX_", "MPI_")
-            before = counts[name]
-            counts[name] = (before[0] + int(calls), before[1] + int(sent))
+        for full_name, calls, sent, _ in counted_calls(self.folder / f"rank-{rank}.txt"):
+            name = full_name.removesuffix("_c").replace("MPIX_", "MPI_")
+            counts[name] = (counts[name][0] + int(calls), counts[name][1] + int(sent))
         return counts
 
     def assert_counts(self, ranks, apart=()):
