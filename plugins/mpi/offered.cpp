@@ -83,9 +83,11 @@ class Entries {
 /// Nobody finds the entry by a name that begins one character later. Who has found it already
 /// reads the rest of it, so that stays.
 void hide(ElfW(Sym) * entry) {
+  // seq_cst: stands before and behind the other stores; ld.so in other threads goes by no order
   std::atomic_ref(entry->st_name).fetch_add(1, std::memory_order_seq_cst);
 }
 void show(ElfW(Sym) * entry) {
+  // seq_cst: as hide()
   std::atomic_ref(entry->st_name).fetch_sub(1, std::memory_order_seq_cst);
 }
 
