@@ -33,6 +33,9 @@ std::string hole_text(Hole hole, uint64_t count) {
       return "several threads of a process use the same communicator and tag";
     case Hole::kWorlds:
       return "communicators have spawned or connected processes";
+    case Hole::kUnreceived:
+      return fmt::format("of {} message{} the send is there and no receive", grouped(count),
+                         count == 1 ? "" : "s");
   }
   return "";
 }
@@ -50,6 +53,8 @@ std::string percent(double share) { return fmt::format("{:.1f} %", share * 100);
 std::vector<std::string> hole_texts(const Holes& holes) {
   std::vector<std::string> texts;
   for (uint8_t i = 0; i < kHoleCount; ++i) {
+    // What other holes hide are receives, too: their reason is enough.
+    if (static_cast<Hole>(i) == Hole::kUnreceived && !texts.empty()) continue;
     if (holes.counts[i] != 0) texts.push_back(hole_text(static_cast<Hole>(i), holes.counts[i]));
   }
   return texts;

@@ -16,7 +16,7 @@
 namespace aon::writers::share {
 namespace {
 
-constexpr std::string_view kHeader = "AON share 6 " AON_VERSION "\n";
+constexpr std::string_view kHeader = "AON share 7 " AON_VERSION "\n";
 
 struct BlockHead {
   uint64_t byte_count;

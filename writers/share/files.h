@@ -2,7 +2,7 @@
 /// (writers/assemble/shares.h). A file is made under another name and renamed when it is whole, so
 /// whoever sees it may read it.
 ///
-///     header   "AON share 6 VERSION\n"; another version is refused
+///     header   "AON share 7 VERSION\n"; another version is refused
 ///     blocks   u64 byte count, u64 CRC-32C, bytes; several blocks may have one key; of items u64
 ///              how many, and these packed (writers/share/packed_items.h)
 ///     index    a block: key and offset of each

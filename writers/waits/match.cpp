@@ -320,6 +320,11 @@ class OneThread {
     return is_one_;
   }
 
+  /// The same of those so far whose other end this is.
+  bool was_for(const MessageEnd& other_end) const {
+    return is_one_ || first_.envelope() != other_end.envelope();
+  }
+
  private:
   MessageEnd first_{};
   bool has_first_ = false;
@@ -405,9 +410,13 @@ Status match_messages(SortedStore<MessageEnd>* sends, SortedStore<MessageEnd>* r
       continue;
     }
     ++summary->unmatched_count;
-    if (!is_one_sender || !is_one_receiver) ++summary->holes[Hole::kThreads];
     const bool is_send = receive.end() == nullptr ||
                          (has_both && send.end()->envelope() < receive.end()->envelope());
+    if (!is_one_sender || !is_one_receiver) {
+      ++summary->holes[Hole::kThreads];
+    } else if (is_send && receivers.was_for(*send.end())) {
+      ++summary->holes[Hole::kUnreceived];
+    }
     status = is_send ? send.advance() : receive.advance();
   }
   return status;

@@ -123,17 +123,18 @@ struct WaitRow {
 
 /// What hides what a process did from then on.
 enum class Hole : uint8_t {
-  kLoss,     ///< of records
-  kFailure,  ///< of a call that may have exchanged something
-  kPause,    ///< MPI_Pcontrol(0)
-  kReceive,  ///< freed, or not seen to complete
-  kProbe,    ///< a message was taken out while others were received
-  kThreads,  ///< another thread of the process has posted there, too
-  kWorlds,   ///< not of a process: the communicator has those of several worlds
+  kLoss,        ///< of records
+  kFailure,     ///< of a call that may have exchanged something
+  kPause,       ///< MPI_Pcontrol(0)
+  kReceive,     ///< freed, or not seen to complete
+  kProbe,       ///< a message was taken out while others were received
+  kThreads,     ///< another thread of the process has posted there, too
+  kWorlds,      ///< not of a process: the communicator has those of several worlds
+  kUnreceived,  ///< not of a process: a send, of which no receive is there
 };
-constexpr size_t kHoleCount = 7;
+constexpr size_t kHoleCount = 8;
 
-/// How many processes have one; of the last two: how often that left something out.
+/// How many processes have one; of the last three: how often that left something out.
 struct Holes {
   uint64_t counts[kHoleCount] = {};
   uint64_t& operator[](Hole hole) { return counts[static_cast<size_t>(hole)]; }

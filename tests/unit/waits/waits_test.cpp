@@ -232,6 +232,18 @@ TEST(Waits, two_threads_with_one_envelope_have_no_order) {
                       Rank().call(kRecv, 50, 95, {message(EventKind::kReceive, 0)})});
   EXPECT_THAT(rows(summary), testing::ElementsAre(Row{1, kRecv, WaitKind::kLateSender, 1, 5, 5}));
   EXPECT_EQ(summary.unmatched_count, 2u);
+  EXPECT_EQ(summary.holes[Hole::kUnreceived], 0u);
+}
+
+TEST(Waits, sends_without_a_receive_are_counted) {
+  const WaitSummary summary =
+      analyse(make_model(2), {Rank()
+                                  .call(kSend, 10, 11, {message(EventKind::kSend, 1)})
+                                  .call(kSend, 20, 21, {message(EventKind::kSend, 1)}),
+                              Rank().call(kRecv, 5, 12, {message(EventKind::kReceive, 0)})});
+  EXPECT_EQ(summary.message_count, 1u);
+  EXPECT_EQ(summary.unmatched_count, 1u);
+  EXPECT_EQ(summary.holes[Hole::kUnreceived], 1u);
 }
 
 TEST(Waits, strangers_in_a_communicator_of_the_same_name) {

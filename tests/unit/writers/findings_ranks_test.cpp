@@ -288,6 +288,17 @@ TEST_F(FindingsOfRanks, why_little_is_known_of_waiting_is_told) {
                         "threads of a process use the same communicator and tag\n"));
 }
 
+TEST_F(FindingsOfRanks, messages_that_nobody_received_are_told) {
+  waits_.message_count = 1;
+  waits_.unmatched_count = 2;
+  waits_.holes[Hole::kUnreceived] = 2;
+  const std::string known = "50 % of the messages could not be matched";
+  EXPECT_THAT(lines({5, 5, 5, 5}),
+              HasSubstr(known + ": of 2 messages the send is there and no receive"));
+  waits_.holes[Hole::kLoss] = 1;  // which may have been of the receives
+  EXPECT_THAT(lines({5, 5, 5, 5}), HasSubstr(known + ": 1 process lost records;"));
+}
+
 TEST_F(FindingsOfRanks, waiting_that_cannot_be_much_is_not_missed) {
   waits_.incomplete_count = 20;
   EXPECT_THAT(lines({0, 0, 0, 0}), testing::Not(HasSubstr("late partners")));
