@@ -104,7 +104,8 @@ Linkage linkage_of(const std::string& path) {
   if (elf_version(EV_CURRENT) == EV_NONE) return Linkage::kUnknown;
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) return Linkage::kUnknown;
-  const std::unique_ptr<Elf, int (*)(Elf*)> elf(elf_begin(file.get(), ELF_C_READ_MMAP, nullptr),
+  // Not mapped: the program may be built anew in place meanwhile, and a read beyond its end kills.
+  const std::unique_ptr<Elf, int (*)(Elf*)> elf(elf_begin(file.get(), ELF_C_READ, nullptr),
                                                 elf_end);
   if (!elf || elf_kind(elf.get()) != ELF_K_ELF) return Linkage::kUnknown;
   if (!has_interpreter(elf.get())) return Linkage::kStatic;

@@ -28,7 +28,7 @@ std::string_view elf_string(const Elf_Data* strings, uint64_t offset) {
   return {begin, strnlen(begin, std::min<uint64_t>(strings->d_size - offset, kMaxNameBytes))};
 }
 
-Result<ElfFile> ElfFile::open(const std::string& path) {
+Result<ElfFile> ElfFile::open(const std::string& path, Access access) {
   // Not blocking: the open of a fifo would wait for its writer.
   Result<UniqueFd> fd = open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd) return fd.error();
@@ -39,7 +39,8 @@ Result<ElfFile> ElfFile::open(const std::string& path) {
   file.path_ = path;
   file.fd_ = std::move(*fd);
   elf_version(EV_CURRENT);
-  file.elf_.reset(elf_begin(file.fd_.get(), ELF_C_READ_MMAP, nullptr));
+  const Elf_Cmd command = access == Access::kMapped ? ELF_C_READ_MMAP : ELF_C_READ;
+  file.elf_.reset(elf_begin(file.fd_.get(), command, nullptr));
   return read(std::move(file));
 }
 

@@ -1,7 +1,8 @@
 /// ElfFile: a program or library as libelf reads it, opened so that nothing odd hurts: no waiting
 /// at a fifo, no directory, no device, any class and byte order. What it hands out points into the
 /// file's sections and lives as long as the ElfFile.
-/// Thread: one owner.   Cost: open reads headers only; a section is mapped when asked for.
+/// Thread: one owner.   Cost: open reads headers only, a section is read when asked for. kMapped:
+/// who reads it dies by SIGBUS when the file is truncated: for processes that may.
 /// Errors: kNotFound, kUnavailable (permission), kInvalid (not a program or library), kDamaged.
 #pragma once
 
@@ -36,12 +37,14 @@ struct ElfSection {
 
 class ElfFile {
  public:
-  static Result<ElfFile> open(const std::string& path);
+  enum class Access : uint8_t { kMapped, kRead };
+  static Result<ElfFile> open(const std::string& path, Access access = Access::kMapped);
   /// The same of a file's content; `label` stands for the path in messages.
   static Result<ElfFile> from_memory(std::vector<uint8_t> bytes, std::string label);
 
   Elf* elf() const { return elf_.get(); }
   const std::string& path() const { return path_; }
+  int fd() const { return fd_.get(); }  ///< -1: it is from memory
   uint16_t machine() const { return machine_; }
   /// Raw bytes; empty when the file has none.
   const std::string& build_id() const { return build_id_; }

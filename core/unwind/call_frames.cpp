@@ -26,19 +26,21 @@ Rule read_rule(Dwarf_Frame* frame, int number) {
 
 }  // namespace
 
-Result<CallFrames> CallFrames::open(const std::string& path, const std::string& build_id) {
-  Result<ElfFile> file = ElfFile::open(path);
+Result<CallFrames> CallFrames::open(const std::string& path, const std::string& build_id,
+                                    uint64_t max_bytes) {
+  Result<ElfFile> file = ElfFile::open(path, ElfFile::Access::kRead);
   if (!file) return file.error();
   if (!build_id.empty() && file->build_id() != build_id)
     return Error{Code::kInvalid, path + ": build-id differs from the file that ran"};
   if (file->machine() != EM_X86_64)
     return Error{Code::kInvalid, path + ": unwinding is for x86-64"};
+  Result<FrameImage> image = FrameImage::copy(*file, max_bytes);
+  if (!image) return image.error();
   CallFrames frames;
   frames.file_ = std::make_unique<ElfFile>(std::move(*file));
-  frames.cfi_.reset(dwarf_getcfi_elf(frames.file_->elf()));
-  if (!frames.cfi_)
-    return Error{Code::kUnavailable,
-                 path + ": has no .eh_frame; build with -fasynchronous-unwind-tables"};
+  frames.image_ = std::make_unique<FrameImage>(std::move(*image));
+  frames.cfi_.reset(dwarf_getcfi_elf(frames.image_->elf()));
+  if (!frames.cfi_) return Error{Code::kDamaged, path + ": its .eh_frame cannot be read"};
   return frames;
 }
 

@@ -145,16 +145,20 @@ CallFrames* Unwinder::module_of(const Mapping& mapping) {
     modules_.clear();
     failures_.clear();
     known_count_ = 0;
+    copied_bytes_ = 0;
   }
   const auto [module, is_new] = modules_.try_emplace(key);
   if (is_new) {
-    Result<CallFrames> opened = CallFrames::open(mapping.path, mapping.build_id);
+    Result<CallFrames> opened =
+        CallFrames::open(mapping.path, mapping.build_id, kMaxCopiedBytes - copied_bytes_);
     // Asked behind the opening: what comes into its place from here on does no harm.
     const bool is_it = mapping.file == FileId{} || file_id_of(mapping.path) == mapping.file;
-    if (opened && is_it)
+    if (opened && is_it) {
       module->second = std::move(*opened);
-    else
+      copied_bytes_ += module->second->copied_bytes();
+    } else {
       failures_.push_back(opened ? mapping.path + ": was replaced" : opened.error().message);
+    }
   }
   return module->second ? &*module->second : nullptr;
 }

@@ -6,7 +6,8 @@
 /// Each step goes up the stack, and there is a largest number of them: the time is bounded. What
 /// lies above the copy is not known: the chain then ends with kStackEnds.
 /// Thread: one owner.   Cost: about 1 us a frame when its module was seen before; a descriptor for
-/// each file that is known, 256 at most, and of all kMaxKnown ranges (45 MiB). x86-64 only.
+/// each file that is known, 256 at most, a copy of its .eh_frame, and of all kMaxKnown ranges
+/// (45 MiB). x86-64 only.
 #pragma once
 
 #include <cstdint>
@@ -73,6 +74,9 @@ class Unwinder {
  public:
   /// More ranges than this are forgotten at once: memory is bounded, whatever the files say.
   static constexpr size_t kMaxKnown = 1 << 16;
+  /// Of the copies. A file that has no room is taken as one without .eh_frame: to forget others for
+  /// it would read all of them again at each sample.
+  static constexpr uint64_t kMaxCopiedBytes = 128u << 20;
 
   /// The chain from `registers` on, at most `max_frames` long. `mappings` ascend without overlap.
   Chain unwind(Registers registers, const StackCopy& stack, std::span<const Mapping> mappings,
@@ -93,6 +97,7 @@ class Unwinder {
   std::map<ModuleKey, std::optional<CallFrames>> modules_;         ///< nullopt: it cannot be read
   std::vector<std::string> failures_;
   size_t known_count_ = 0;
+  uint64_t copied_bytes_ = 0;
 };
 
 }  // namespace aon::unwind
