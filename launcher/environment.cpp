@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <strings.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +15,8 @@
 #include <system_error>
 
 #include "core/agent/protocol.h"
+#include "core/base/file.h"
+#include "core/base/file_search.h"
 #include "core/base/unique_fd.h"
 #include "core/provider/names.h"
 #include "launcher/events.h"
@@ -34,79 +35,64 @@ constexpr const char* kDefaultNcclLevel = "api";
 constexpr const char* kDefaultCuptiMode = "exclusive";
 constexpr const char* kDefaultCuptiGraph = "graph";
 constexpr uint64_t kDefaultCuptiMemoryMib = 256;
+constexpr size_t kMaxCacheBytes = 64u << 20;
 const std::string kAsanOption = "verify_asan_link_order=0";
-
-/// What `look` says of the file's bytes; false where they cannot be read.
-template <class Look>
-bool look_into(const std::string& path, Look look) {
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat status {};
-  if (!file || fstat(file.get(), &status) != 0 || status.st_size <= 0) return false;
-  const auto byte_count = static_cast<size_t>(status.st_size);
-  void* bytes = mmap(nullptr, byte_count, PROT_READ, MAP_PRIVATE, file.get(), 0);
-  if (bytes == MAP_FAILED) return false;
-  const bool found = look(std::string_view(static_cast<const char*>(bytes), byte_count));
-  munmap(bytes, byte_count);
-  return found;
-}
 
 /// Takes the value at a place of a file; false beyond its end.
 template <class T>
-bool take(std::string_view bytes, uint64_t at, T* value) {
-  if (at > bytes.size() || bytes.size() - at < sizeof(T)) return false;
-  memcpy(value, bytes.data() + at, sizeof(T));
-  return true;
+bool take(int file, uint64_t at, T* value) {
+  const Result<size_t> count = read_at(file, value, sizeof(T), at);
+  return count && *count == sizeof(T);
 }
 
-/// What the loader is told of a library: where its names begin, and their size.
-struct Names {
-  uint64_t address = 0;
+/// A range of addresses, or of a file's bytes.
+struct Range {
+  uint64_t begin = 0;
   uint64_t byte_count = 0;
 };
-Names names_told_at(std::string_view bytes, const Elf64_Phdr& dynamic) {
-  Names names;
+
+/// What the loader is told of a library: the addresses of its names.
+Range names_told_at(int file, const Elf64_Phdr& dynamic) {
+  Range names;
   Elf64_Dyn entry;
   for (uint64_t at = 0; at < dynamic.p_filesz; at += sizeof(entry)) {
-    if (!take(bytes, dynamic.p_offset + at, &entry) || entry.d_tag == DT_NULL) break;
-    if (entry.d_tag == DT_STRTAB) names.address = entry.d_un.d_ptr;
+    if (!take(file, dynamic.p_offset + at, &entry) || entry.d_tag == DT_NULL) break;
+    if (entry.d_tag == DT_STRTAB) names.begin = entry.d_un.d_ptr;
     if (entry.d_tag == DT_STRSZ) names.byte_count = entry.d_un.d_val;
   }
   return names;
 }
 
-/// The names of what a library has and needs, each behind a zero; all of a file that is no library
-/// of 64 bits. Some preload hundreds of MiB, of which the loader reads little.
-std::string_view names_in(std::string_view bytes) {
+/// Where the names are of what a library has and needs, each behind a zero; all of a file that is
+/// no library of 64 bits. Some preload hundreds of MiB, of which the loader reads little.
+Range names_in(int file) {
+  constexpr Range kAll = {0, UINT64_MAX};
   Elf64_Ehdr header;
-  if (!take(bytes, 0, &header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+  if (!take(file, 0, &header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
       header.e_ident[EI_CLASS] != ELFCLASS64)
-    return bytes;
+    return kAll;
   std::vector<Elf64_Phdr> segments(header.e_phnum);
-  Names names;
+  Range names;
   for (size_t i = 0; i < segments.size(); ++i) {
-    if (!take(bytes, header.e_phoff + i * sizeof(Elf64_Phdr), &segments[i])) return bytes;
-    if (segments[i].p_type == PT_DYNAMIC) names = names_told_at(bytes, segments[i]);
+    if (!take(file, header.e_phoff + i * sizeof(Elf64_Phdr), &segments[i])) return kAll;
+    if (segments[i].p_type == PT_DYNAMIC) names = names_told_at(file, segments[i]);
   }
   for (const Elf64_Phdr& segment : segments) {
-    const uint64_t at = names.address - segment.p_vaddr;
-    const bool is_here = segment.p_type == PT_LOAD && names.address >= segment.p_vaddr &&
-                         at < segment.p_filesz && at <= bytes.size() &&
-                         segment.p_offset <= bytes.size() - at;
-    if (is_here && names.byte_count != 0)
-      return bytes.substr(segment.p_offset + at, names.byte_count);
+    const uint64_t at = names.begin - segment.p_vaddr;
+    const bool is_here =
+        segment.p_type == PT_LOAD && names.begin >= segment.p_vaddr && at < segment.p_filesz;
+    if (is_here && names.byte_count != 0) return {segment.p_offset + at, names.byte_count};
   }
-  return bytes;
+  return kAll;
 }
 
 /// True when a name of the file begins with MPI_ or PMPI_: a library that wraps or calls MPI.
 bool names_mpi(const std::string& path) {
-  return look_into(path, [](std::string_view bytes) {
-    static constexpr std::string_view kNames[] = {{"\0MPI_", 5}, {"\0PMPI_", 6}};
-    const std::string_view names = names_in(bytes);
-    return std::any_of(std::begin(kNames), std::end(kNames), [&](std::string_view name) {
-      return memmem(names.data(), names.size(), name.data(), name.size()) != nullptr;
-    });
-  });
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat status {};
+  if (!file || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  const Range names = names_in(file.get());
+  return file_has(file.get(), names.begin, names.byte_count, {{"\0MPI_", 5}, {"\0PMPI_", 6}});
 }
 
 /// What stands between `separators`, but for what is empty.
@@ -124,14 +110,14 @@ std::vector<std::string> items_of(std::string_view text, const char* separators)
 /// paths, with a zero behind each.
 std::vector<std::string> files_of_cache(const std::string& name) {
   std::vector<std::string> files;
-  look_into("/etc/ld.so.cache", [&](std::string_view bytes) {
-    const std::string end = "/" + name + '\0';
-    for (size_t at = bytes.find(end); at != bytes.npos; at = bytes.find(end, at + 1)) {
-      const size_t start = bytes.rfind('\0', at) + 1;
-      files.emplace_back(bytes.substr(start, at + end.size() - 1 - start));
-    }
-    return !files.empty();
-  });
+  const Result<std::string> cache = read_text_file("/etc/ld.so.cache", kMaxCacheBytes);
+  if (!cache) return files;
+  const std::string_view bytes = *cache;
+  const std::string end = "/" + name + '\0';
+  for (size_t at = bytes.find(end); at != bytes.npos; at = bytes.find(end, at + 1)) {
+    const size_t start = bytes.rfind('\0', at) + 1;
+    files.emplace_back(bytes.substr(start, at + end.size() - 1 - start));
+  }
   return files;
 }
 

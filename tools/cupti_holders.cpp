@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <cstring>
 #include <map>
 
+#include "core/base/file_search.h"
 #include "core/base/unique_fd.h"
 #include "tools/gpu_tools.h"
 
@@ -40,14 +40,7 @@ bool names_cupti(const std::string& path) {
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
   if (!file || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
-  const auto byte_count = static_cast<size_t>(status.st_size);
-  if (byte_count == 0) return false;
-  void* bytes = mmap(nullptr, byte_count, PROT_READ, MAP_PRIVATE, file.get(), 0);
-  if (bytes == MAP_FAILED) return false;
-  constexpr std::string_view kName = "cuptiSubscribe";
-  const bool found = memmem(bytes, byte_count, kName.data(), kName.size()) != nullptr;
-  munmap(bytes, byte_count);
-  return found;
+  return file_has(file.get(), 0, static_cast<uint64_t>(status.st_size), {"cuptiSubscribe"});
 }
 
 std::string of_tool(std::string_view path) {
