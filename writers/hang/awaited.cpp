@@ -249,6 +249,10 @@ Awaited HangFinder::awaited_by(const OpenCall& call) {
     };
     if (std::any_of(messages.begin(), messages.end(), is_of_newest)) return {};
     std::erase_if(messages, is_listener);
+    const auto first = std::min_element(
+        messages.begin(), messages.end(),
+        [](const PendingMessage& a, const PendingMessage& b) { return a.started < b.started; });
+    if (first != messages.end() && pending.may_wait_for_send(*first)) return {};
   }
   const bool is_one = !messages.empty() && is_alike(messages.front(), messages.back());
   if (!is_for_all && !is_one) return {};

@@ -72,6 +72,18 @@ class PendingRequests {
   bool is_listener(const PendingMessage& one) const noexcept {
     return one.started < latest_completed_start_;
   }
+  /// Whether an MPI_Wait that may be for receives, of which `first` was started first, may be for a
+  /// send. Not for a listener; nor for one that was started behind `first`, between the same two
+  /// completions, when there was one since: such requests are waited for in their order, as a rule.
+  bool may_wait_for_send(const PendingMessage& first) const noexcept {
+    const auto is_later = [&](const Send& send) {
+      return is_standing(first) && send.since == first.since && send.started > first.started;
+    };
+    return std::any_of(sends_.begin(), sends_.end(), [&](const auto& entry) {
+      const Send& send = entry.second;
+      return send.started >= latest_completed_start_ && !is_later(send);
+    });
+  }
   /// The greatest PendingMessage::since of all messages in flight: those that were started last,
   /// between two completions.
   uint64_t newest_since() const noexcept {

@@ -311,6 +311,31 @@ TEST_F(MessageHangs, second_receive_is_waited_for_when_the_first_one_has_come) {
   EXPECT_THAT(job_.report().awaited.at(0), ElementsAre(1u));
 }
 
+/// Nothing tells which of the two an MPI_Wait behind them is for.
+TEST_F(MessageHangs, receive_is_not_waited_for_while_a_send_beside_it_may_be) {
+  job_.call(kWait, "MPI_Wait", RegionRole::kFunction);
+  message(EventKind::kReceiveRequest, 0, 1, 1);
+  message(EventKind::kSendRequest, 0, 2, 2);
+  wait(0);
+  message(EventKind::kSendRequest, 2, 1, 1);
+  message(EventKind::kSendRequest, 2, 1, 2);
+  message(EventKind::kSendComplete, 2, 1, 1);
+  message(EventKind::kReceiveRequest, 2, 1, 3);
+  wait(2);
+  EXPECT_THAT(job_.report().awaited, IsEmpty());
+}
+
+/// As of a program that sends its borders behind the receives, and has one of them.
+TEST_F(MessageHangs, send_that_was_started_after_a_receive_had_come_may_be_waited_for) {
+  job_.call(kWait, "MPI_Wait", RegionRole::kFunction);
+  message(EventKind::kReceiveRequest, 0, 2, 1);
+  message(EventKind::kReceiveRequest, 0, 1, 2);
+  message(EventKind::kReceiveComplete, 0, 2, 1);
+  message(EventKind::kSendRequest, 0, 2, 3);
+  wait(0);
+  EXPECT_THAT(job_.report().awaited, IsEmpty());
+}
+
 /// One that is complete says nothing of which of two receives beside it an MPI_Wait is for.
 TEST_F(MessageHangs, of_receives_that_were_started_together_nobody_knows_which_is_waited_for) {
   job_.call(kWait, "MPI_Wait", RegionRole::kFunction);
