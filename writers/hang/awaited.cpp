@@ -40,6 +40,16 @@ HangFinder::MessageCount* HangFinder::messages_with(const Event& event) {
 
 void HangFinder::add_request(const Event& event) {
   Progress& progress = progress_[group_];
+  if (progress.has_hole) return;
+  const size_t count_before = progress.pending.total_count();
+  note_request(event, &progress);
+  if (progress.has_unknown_requests || progress.pending.count() > kMaxInFlight)
+    give_up_requests(&progress);
+  count_in_flight(count_before, &progress);
+}
+
+void HangFinder::note_request(const Event& event, Progress* its) {
+  Progress& progress = *its;
   switch (event.kind) {
     case EventKind::kSend:
     case EventKind::kSendRequest:
@@ -71,10 +81,23 @@ void HangFinder::add_request(const Event& event) {
       progress.has_unknown_requests = true;
       break;
     default:
-      return;
+      break;
   }
-  if (progress.has_unknown_requests || progress.pending.count() > kMaxInFlight)
-    give_up_requests(&progress);
+}
+
+/// `before`: what it had of the requests in flight of all processes.
+void HangFinder::count_in_flight(size_t before, Progress* progress) {
+  in_flight_count_ += progress->pending.total_count() - before;
+  if (in_flight_count_ > kMaxInFlightOfAll) lose(progress);
+}
+
+/// What is known of its requests and messages is not all there was: none of it is used.
+void HangFinder::lose(Progress* progress) {
+  progress->has_hole = true;
+  in_flight_count_ -= progress->pending.total_count();
+  partner_count_ -= progress->messages.size();
+  progress->pending.forget_all();
+  progress->messages = {};
 }
 
 /// None of the process is judged: what another thread completes would stay in flight for good.

@@ -118,7 +118,7 @@ void HangFinder::add(const Event& event) {
       start(event);
       break;
     case EventKind::kLostBegin:
-      progress_[group_].has_hole = true;
+      lose(&progress_[group_]);
       break;
     default:
       add_request(event);
@@ -134,12 +134,16 @@ void HangFinder::enter(const Event& event) {
   if (call == Call::kOther) return;
   Progress& progress = progress_[group_];
   if (!progress.mpi_location) progress.mpi_location = location_;
-  if (*progress.mpi_location != location_) give_up_requests(&progress);
+  if (*progress.mpi_location != location_) {
+    const size_t count_before = progress.pending.total_count();
+    give_up_requests(&progress);
+    count_in_flight(count_before, &progress);
+  }
   if (call == Call::kFinalize) report_.has_finalized[group_] = 1;
   const bool is_pause = call == Call::kPause && profile::pauses(event);
   const bool has_failed = call == Call::kExchange && (event.flags & kFailed) != 0;
   if (is_pause) nccl_.add_pause(event.time_ns);
-  if (is_pause || has_failed) progress.has_hole = true;
+  if (is_pause || has_failed) lose(&progress);
   if (!open_call_ || has_returned_) return;
   const OpenCall& open = model_->open_calls[*open_call_];
   if (event.time_ns < open.start_ns) return;
@@ -164,9 +168,12 @@ void HangFinder::start(const Event& event) {
   const uint32_t communicator = communicators_.global(event.communicator);
   const bool is_start = is_known && profile::is_start(model_->regions[region]);
   const auto note = [&](const PendingCollective& one) {
+    if (progress.has_hole) return;
+    const size_t count_before = progress.pending.total_count();
     const bool has_room = progress.pending.collectives().size() < kMaxInFlight;
     if (has_room) progress.pending.start(event.request, one);
     if (!has_room) give_up_requests(&progress);
+    count_in_flight(count_before, &progress);
   };
   if (is_start) {
     const bool is_numbered =
@@ -197,6 +204,7 @@ Status HangFinder::save(StateOut* out) {
   if (!unsaved_) return {};
   const Progress progress = std::exchange(progress_[*unsaved_], {});
   partner_count_ -= progress.messages.size();
+  in_flight_count_ -= progress.pending.total_count();
   out->put(std::exchange(report_.last_ns[*unsaved_], 0));
   out->put(std::exchange(report_.has_finalized[*unsaved_], 0));
   out->put(progress.has_unknown_requests);
@@ -229,6 +237,7 @@ Status HangFinder::load(StateIn* in) {
     progress.is_forgetful = true;
   }
   partner_count_ += progress.messages.size();
+  count_in_flight(0, &progress);
   const auto is_known = [&](uint32_t call) { return call < model_->open_calls.size(); };
   if (!in->check(std::all_of(open_calls.begin(), open_calls.end(), is_known))) return in->status();
   report_.open_calls.insert(report_.open_calls.end(), open_calls.begin(), open_calls.end());

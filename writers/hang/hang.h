@@ -24,8 +24,9 @@
 /// collective of the communicator is absent if anything is known of it, its end included where
 /// definitions are damaged. Neighbourhood collectives and those that make or free communicators,
 /// windows or files are not called by all members alike: they are open calls and no hangs.
-/// Thread: one.   Cost: a few ns per event; memory per process and communicator, and for
-/// kMaxPartners pairs of a process and whom it exchanges messages with: beyond, nobody is named.
+/// Thread: one.   Cost: a few ns per event; memory per process and communicator, for kMaxPartners
+/// pairs of a process and whom it exchanges messages with, and for kMaxInFlightOfAll requests:
+/// beyond, nobody is named.
 #pragma once
 
 #include <cstdint>
@@ -92,6 +93,8 @@ class HangFinder final : public Writer {
  public:
   static constexpr size_t kMaxPartners = size_t{1} << 21;  ///< 100 MiB
   static constexpr size_t kMaxInFlight = size_t{1} << 20;  ///< requests of a process
+  /// Of all processes, 180 MiB: one for which there is no room counts as one with a hole.
+  static constexpr size_t kMaxInFlightOfAll = size_t{1} << 21;
 
   /// `now_ns`: when a job is looked at that still runs; 0: its end.
   explicit HangFinder(uint64_t now_ns = 0) : now_ns_(now_ns) {}
@@ -154,6 +157,9 @@ class HangFinder final : public Writer {
   bool count(const Event& event);
   void start(const Event& event);
   void add_request(const Event& event);
+  void note_request(const Event& event, Progress* its);
+  void count_in_flight(size_t before, Progress* progress);
+  void lose(Progress* progress);
   MessageCount* messages_with(const Event& event);
   static void give_up_requests(Progress* progress);
   std::optional<uint64_t> number_of(uint32_t group, uint32_t communicator) const;
@@ -178,6 +184,7 @@ class HangFinder final : public Writer {
   std::vector<Call> region_calls_;             ///< by global region
   std::vector<Progress> progress_;             ///< by group
   size_t partner_count_ = 0;                   ///< in progress_
+  size_t in_flight_count_ = 0;                 ///< requests in progress_
   std::unordered_map<uint32_t, Ranks> ranks_;  ///< by communicator: rank of each group
   profile::LocalIds regions_;
   profile::LocalIds communicators_;

@@ -118,6 +118,9 @@ class PendingRequests {
     sends_ = {};
     io_ = {};
   }
+  /// The same, and of collectives.
+  size_t total_count() const noexcept { return count() + collectives_.size(); }
+  void forget_all() { *this = {}; }
 
   void save(StateOut* out) const {
     out->put(collectives_);

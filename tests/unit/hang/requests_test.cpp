@@ -415,6 +415,51 @@ TEST(RequestsInFlight, that_nobody_can_judge_take_no_memory) {
   }
 }
 
+/// Thousands of ranks of which each has many.
+TEST(RequestsInFlight, of_all_processes_have_a_limit_beyond_which_nobody_is_named) {
+  constexpr uint32_t kRanks = 3;
+  test::Job job(kRanks);
+  job.call(kWait, "MPI_Waitall", RegionRole::kFunction);
+  for (uint32_t rank = 0; rank < kRanks; ++rank) job.open(rank, 30 * kSecond, kWait);
+  HangFinder finder;
+  ASSERT_TRUE(finder.begin(job.model()));
+  for (uint32_t rank = 0; rank < kRanks; ++rank) {
+    Event event = test::event(EventKind::kReceiveRequest, 10 * kSecond, kRecv);
+    event.communicator = 7;
+    event.peer = static_cast<int32_t>((rank + 1) % kRanks);
+    ASSERT_TRUE(finder.begin_location(job.model().locations[rank]));
+    ASSERT_TRUE(finder.events({&event, 1}));
+    event.kind = EventKind::kSendRequest;
+    for (event.request = 1; event.request < HangFinder::kMaxInFlight; ++event.request)
+      ASSERT_TRUE(finder.events({&event, 1}));
+    ASSERT_TRUE(finder.end_location());
+  }
+  ASSERT_TRUE(finder.finish({}));
+  EXPECT_THAT(finder.report().awaited, testing::UnorderedElementsAre(testing::Key(0u)))
+      << "0 waits for 1; 1 for 2, and 2 for 0, of which it is not known";
+}
+
+TEST(RequestsInFlight, behind_a_hole_take_no_memory) {
+  test::Job job(1);
+  HangFinder finder;
+  ASSERT_TRUE(finder.begin(job.model()));
+  ASSERT_TRUE(finder.begin_location(job.model().locations[0]));
+  Event send = test::event(EventKind::kSendRequest, 10 * kSecond, kRecv);
+  send.communicator = 7;
+  for (send.request = 0; send.request < 2000; ++send.request) {
+    const Event lost = test::event(EventKind::kLostBegin, 10 * kSecond, 0);
+    if (send.request == 1000) {
+      ASSERT_TRUE(finder.events({&lost, 1}));
+    }
+    send.peer = static_cast<int32_t>(send.request);
+    ASSERT_TRUE(finder.events({&send, 1}));
+  }
+  ASSERT_TRUE(finder.end_location());
+  StateOut out;
+  ASSERT_TRUE(finder.save(&out));
+  EXPECT_LT(out.bytes().size(), 1000u);
+}
+
 TEST(PendingRequests, standing_are_those_that_others_were_completed_without) {
   PendingRequests requests;
   requests.start(1, PendingMessage{});
