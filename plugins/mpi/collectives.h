@@ -119,16 +119,16 @@ class Traffic {
   }
   Bytes reduce_scatter_block(const void* send, int64_t receive_count, Handle type) const {
     const uint64_t bytes = bytes_of(receive_count, type);
-    return {(c_.local_size - (in_place(send) ? 1 : 0)) * bytes, others(send) * bytes};
+    return {without_one(c_.local_size, in_place(send)) * bytes, others(send) * bytes};
   }
   Bytes scan(const void* send, int64_t count, Handle type) const {
     const uint64_t bytes = bytes_of(count, type);
     const uint64_t self_count = in_place(send) ? 0 : 1;
-    return {(peer_count_ - c_.rank - 1 + self_count) * bytes, (c_.rank + self_count) * bytes};
+    return {(later_count() + self_count) * bytes, (c_.rank + self_count) * bytes};
   }
   Bytes exscan(const void*, int64_t count, Handle type) const {
     const uint64_t bytes = bytes_of(count, type);
-    return {(peer_count_ - c_.rank - 1) * bytes, c_.rank * bytes};
+    return {later_count() * bytes, c_.rank * bytes};
   }
 
   Bytes neighbor_allgather(int64_t send_count, Handle send_type, int64_t receive_count,
@@ -173,7 +173,13 @@ class Traffic {
     return !(in_place(buffer) && is_root(root));
   }
   /// Processes this one exchanges with.
-  uint64_t others(const void* buffer) const { return peer_count_ - (in_place(buffer) ? 1 : 0); }
+  uint64_t others(const void* buffer) const { return without_one(peer_count_, in_place(buffer)); }
+  /// Of a communicator of which nothing is known (id 0) nobody is there.
+  static uint64_t without_one(uint64_t count, bool is_without) {
+    return count - (is_without && AON_LIKELY(count != 0) ? 1 : 0);
+  }
+  /// Processes behind this one.
+  uint64_t later_count() const { return without_one(peer_count_, true) - c_.rank; }
   /// In its own group: what is scattered after a reduction stays there.
   uint32_t own_rank() const { return c_.rank - static_cast<uint32_t>(c_.own_offset); }
   template <class Count>

@@ -97,6 +97,31 @@ TEST_F(Traffic, tells_who_gets_something_from_every_other_process) {
   EXPECT_FALSE(is_from_all({3, 4, 1}, kByte + 1)) << "of nothing";
 }
 
+/// MPI did not say who its members are, or there was no memory to note it.
+TEST_F(Traffic, of_a_communicator_that_is_not_known_is_nothing_or_ones_own) {
+  Communicator unknown{};
+  const mpi::Traffic traffic(&unknown);
+  for (const void* send : {static_cast<const void*>(abi.in_place), static_cast<const void*>(&c_)}) {
+    const Bytes all[] = {traffic.allreduce(send, 5, kByte),
+                         traffic.reduce(send, 5, kByte, 0),
+                         traffic.reduce_scatter(send, kCounts, kByte),
+                         traffic.reduce_scatter_block(send, 5, kByte),
+                         traffic.scan(send, 5, kByte),
+                         traffic.exscan(send, 5, kByte),
+                         traffic.gather(send, 5, kByte, 5, kByte, 0),
+                         traffic.scatter(5, kByte, send, 5, kByte, 0),
+                         traffic.gatherv(send, 5, kByte, kCounts, kByte, 0),
+                         traffic.allgather(send, 5, kByte, 5, kByte),
+                         traffic.allgatherv(send, 5, kByte, kCounts, kByte),
+                         traffic.alltoall(send, 5, kByte, 5, kByte),
+                         traffic.alltoallv(send, kCounts, kByte, kCounts, kByte)};
+    for (const Bytes& bytes : all) {
+      EXPECT_LE(bytes.sent, 5u) << &bytes - all;
+      EXPECT_LE(bytes.received, 5u) << &bytes - all;
+    }
+  }
+}
+
 TEST_F(Traffic, of_an_array_that_is_not_allocated_is_not_in_place) {
   const int in_place = 0;
   const int beside[2] = {};
