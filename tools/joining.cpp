@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
+#include <unordered_map>
+#include <utility>
 
 #include "core/base/file.h"
 #include "core/base/unique_fd.h"
@@ -90,37 +93,30 @@ bool includes_processes(const NodeFolder& all, const NodeFolder& some) {
                        some.processes.end());
 }
 
+/// Where the node of `folder` was recorded, as far as is known.
+const std::string& source_of(const NodeFolder& folder) {
+  return folder.origin.empty() ? folder.real_path : folder.origin;
+}
+
+/// Whether the note of `held` names `wanted`, or what that is a copy of.
+bool names_origin(const NodeFolder& held, const NodeFolder& wanted) {
+  return !held.origin.empty() &&
+         (held.origin == wanted.real_path || held.origin == source_of(wanted));
+}
+
 /// True when `held` is `wanted`, joined earlier: by the note of its origin, where no other launch
 /// has that directory since, or, where directories have moved, because all that ran there are the
-/// same processes.
+/// same processes, or the first of them.
 bool is_same_node(const NodeFolder& held, const NodeFolder& wanted) {
   const bool have_ids = !held.launch_id.empty() && !wanted.launch_id.empty();
   const bool is_other = have_ids && held.launch_id != wanted.launch_id;
   // Launches of one script may have one id.
-  if (held.origin == wanted.real_path && !is_other && includes_processes(wanted, held)) return true;
+  if (names_origin(held, wanted) && !is_other && includes_processes(wanted, held)) return true;
   const bool has_name = !wanted.launch_id.empty() || !wanted.processes.empty();
-  return has_name && held.host == wanted.host && held.launch_id == wanted.launch_id &&
-         includes_processes(held, wanted);
-}
-
-/// Which of `folders` is `wanted`; null for none.
-const NodeFolder* find_held(const std::vector<NodeFolder>& folders, const NodeFolder& wanted) {
-  const auto found = std::find_if(folders.begin(), folders.end(), [&](const NodeFolder& held) {
-    return is_same_node(held, wanted);
-  });
-  return found == folders.end() ? nullptr : &*found;
-}
-
-/// Folders of one directory are of one launch, whatever they hold: without what was joined from the
-/// one that has `others`.
-std::vector<NodeFolder> without_joined(const std::vector<NodeFolder>& known,
-                                       const std::vector<NodeFolder>& others) {
-  std::vector<NodeFolder> rest;
-  std::copy_if(known.begin(), known.end(), std::back_inserter(rest), [&](const NodeFolder& held) {
-    return std::none_of(others.begin(), others.end(),
-                        [&](const NodeFolder& other) { return is_same_node(held, other); });
-  });
-  return rest;
+  if (!has_name || held.host != wanted.host || held.launch_id != wanted.launch_id) return false;
+  const bool is_older_copy =
+      !held.origin.empty() && !held.processes.empty() && includes_processes(wanted, held);
+  return is_older_copy || includes_processes(held, wanted);
 }
 
 /// Why the two cannot be of one launch; nothing when they can.
@@ -134,6 +130,70 @@ std::optional<std::string> contradiction(const NodeFolder& a, const NodeFolder& 
     return fmt::format("one is of {} ranks, the other of {} ranks", a.world, b.world);
   return std::nullopt;
 }
+
+/// Node folders that are in the first directory or come into it, found by what two of them may have
+/// in common: there may be thousands.
+class KnownFolders {
+ public:
+  explicit KnownFolders(std::vector<NodeFolder> folders) {
+    for (NodeFolder& folder : folders) add(std::move(folder));
+  }
+
+  void add(NodeFolder folder) {
+    const size_t place = folders_.size();
+    by_host_[folder.host].push_back(place);
+    if (!folder.origin.empty()) by_origin_[folder.origin].push_back(place);
+    by_world_[folder.world].push_back(place);
+    for (const int64_t rank : folder.ranks) by_rank_[rank].push_back(place);
+    folders_.push_back(std::move(folder));
+  }
+  NodeFolder& operator[](size_t place) { return folders_[place]; }
+
+  /// All that are `wanted`, the first one first.
+  std::set<size_t> held(const NodeFolder& wanted) const {
+    std::set<size_t> places;
+    const auto look_at = [&](const auto& index, const auto& key) {
+      const auto found = index.find(key);
+      if (found == index.end()) return;
+      for (const size_t place : found->second) {
+        if (is_same_node(folders_[place], wanted)) places.insert(place);
+      }
+    };
+    look_at(by_origin_, wanted.real_path);
+    look_at(by_origin_, source_of(wanted));
+    look_at(by_host_, wanted.host);
+    return places;
+  }
+
+  /// What cannot be of one launch with `folder`, the first of all but `left_out`, and why.
+  std::optional<std::pair<const NodeFolder*, std::string>> contradiction_to(
+      const NodeFolder& folder, const std::set<size_t>& left_out) const {
+    size_t first = folders_.size();
+    const auto look_at = [&](const std::vector<size_t>& places) {
+      for (const size_t place : places) {
+        if (place >= first) break;
+        if (left_out.count(place) == 0) first = place;
+      }
+    };
+    if (const auto found = by_host_.find(folder.host); found != by_host_.end())
+      look_at(found->second);
+    for (const int64_t rank : folder.ranks) {
+      if (const auto found = by_rank_.find(rank); found != by_rank_.end()) look_at(found->second);
+    }
+    for (const auto& [world, places] : by_world_) {
+      if (world != 0 && folder.world != 0 && world != folder.world) look_at(places);
+    }
+    if (first == folders_.size()) return std::nullopt;
+    return std::pair(&folders_[first], *contradiction(folders_[first], folder));
+  }
+
+ private:
+  std::vector<NodeFolder> folders_;
+  std::unordered_map<std::string, std::vector<size_t>> by_host_;  ///< places, ascending
+  std::unordered_map<std::string, std::vector<size_t>> by_origin_;
+  std::unordered_map<int64_t, std::vector<size_t>> by_rank_;
+  std::map<uint32_t, std::vector<size_t>> by_world_;
+};
 
 /// Whether `copy` is a link to `file`, or was copied from it as it is now.
 bool is_as_now(const fs::path& copy, const fs::path& file) {
@@ -202,7 +262,7 @@ bool is_older(const NodeFolder& wanted, const NodeFolder& held) {
 /// left alone.
 Status take_again(const NodeFolder& held, const NodeFolder& wanted) {
   const bool is_copy = !held.origin.empty() && wanted.origin.empty();
-  if ((is_copy || held.origin == wanted.real_path) && !is_older(wanted, held))
+  if ((is_copy || names_origin(held, wanted)) && !is_older(wanted, held))
     take_files(wanted.path, held.path, wanted.evicted);
   return {};
 }
@@ -226,9 +286,10 @@ Status write_origin(const fs::path& file, const std::string& origin) {
   return Error{status.error().code, file.string() + ": " + status.error().message};
 }
 
-/// Puts the node folder `from` into `spool` under its own name, or with "~2", "~3", ... when
-/// another folder has it.
-Status join_node(const fs::path& from, const fs::path& spool) {
+/// Puts `folder` into `spool` of the job directory `dir` under its own name, or with "~2", "~3" ...
+/// when another folder has it. It is that one then, and what comes later is compared with it.
+Status join_node(const std::string& dir, const fs::path& spool, NodeFolder* folder) {
+  const fs::path from = folder->path;
   for (int number = 1; number < kMaxSameNames; ++number) {
     const std::string suffix = number == 1 ? "" : fmt::format("~{}", number);
     const fs::path target = spool / (from.filename().string() + suffix);
@@ -237,39 +298,58 @@ Status join_node(const fs::path& from, const fs::path& spool) {
     fs::create_directory(fresh);
     fs::permissions(fresh, fs::perms::owner_all);
     take_files(from, fresh, {});
-    // Without it a later join would leave alone what is here, as if it were no copy.
-    Status status = write_origin(fresh / kOriginFile, fs::canonical(from).string());
-    if (status) {
-      fs::rename(fresh, target);
-    } else {
+    // Without it a later join would leave alone what is here, as if it were no copy. Of a copy it
+    // is where that came from: there is what came since.
+    folder->origin = source_of(*folder);
+    Status status = write_origin(fresh / kOriginFile, folder->origin);
+    if (!status) {
       fs::remove_all(fresh);
+      return status;
     }
+    fs::rename(fresh, target);
+    folder->dir = dir;
+    folder->path = target;
+    folder->real_path = fs::canonical(target).string();
     return status;
   }
   return Error{Code::kInvalid, fmt::format("{} has too many nodes of one name", spool.string())};
 }
 
 /// Of every node folder of the other directories, in order: `visit_held(held, folder)` where the
-/// first directory has it already, else `visit_new(folders of other launches so far, folder)`.
+/// first directory has it already, else `visit_new(known, left_out, &folder)`: what is known of
+/// other launches so far is all but `left_out`. Folders of one directory are of one launch with all
+/// they hold, and with what was joined from it.
 template <class VisitHeld, class VisitNew>
 Status for_each_folder(const std::vector<std::string>& dirs, VisitHeld visit_held,
                        VisitNew visit_new) {
   if (dirs.size() < 2) return {};
-  Result<std::vector<NodeFolder>> known = read_folders(dirs.front());
-  if (!known) return known.error();
+  Result<std::vector<NodeFolder>> first = read_folders(dirs.front());
+  if (!first) return first.error();
+  KnownFolders known(std::move(*first));
   for (size_t i = 1; i < dirs.size(); ++i) {
     if (fs::equivalent(dirs[i], dirs.front())) continue;
     Result<std::vector<NodeFolder>> others = read_folders(dirs[i]);
     if (!others) return others.error();
-    const std::vector<NodeFolder> rest = without_joined(*known, *others);
-    std::vector<NodeFolder> fresh;
-    for (NodeFolder& folder : *others) {
-      const NodeFolder* held = find_held(*known, folder);
-      Status status = held != nullptr ? visit_held(*held, folder) : visit_new(rest, folder);
-      if (!status) return status;
-      if (held == nullptr) fresh.push_back(std::move(folder));
+    std::vector<std::set<size_t>> held;
+    std::set<size_t> left_out;
+    for (const NodeFolder& folder : *others) {
+      held.push_back(known.held(folder));
+      left_out.insert(held.back().begin(), held.back().end());
     }
-    std::move(fresh.begin(), fresh.end(), std::back_inserter(*known));
+    std::vector<NodeFolder> fresh;
+    for (size_t at = 0; at < others->size(); ++at) {
+      NodeFolder& folder = (*others)[at];
+      const bool is_held = !held[at].empty();
+      Status status = is_held ? visit_held(known[*held[at].begin()], folder)
+                              : visit_new(known, left_out, &folder);
+      if (!status) return status;
+      if (!is_held) {
+        fresh.push_back(std::move(folder));
+      } else if (NodeFolder& one = known[*held[at].begin()]; includes_processes(folder, one)) {
+        one.processes = folder.processes;  // it has these now
+      }
+    }
+    for (NodeFolder& folder : fresh) known.add(std::move(folder));
   }
   return {};
 }
@@ -287,15 +367,12 @@ Status guarded(Call call) {
 
 Status check_one_launch(const std::vector<std::string>& dirs) {
   const auto accept = [](const NodeFolder&, const NodeFolder&) -> Status { return {}; };
-  const auto compare = [](const std::vector<NodeFolder>& known,
-                          const NodeFolder& folder) -> Status {
-    for (const NodeFolder& held : known) {
-      const std::optional<std::string> reason = contradiction(held, folder);
-      if (!reason) continue;
-      return Error{Code::kInvalid, fmt::format("{} and {} cannot be one launch: {}", held.dir,
-                                               folder.dir, *reason)};
-    }
-    return {};
+  const auto compare = [](const KnownFolders& known, const std::set<size_t>& left_out,
+                          const NodeFolder* folder) -> Status {
+    const auto found = known.contradiction_to(*folder, left_out);
+    if (!found) return {};
+    return Error{Code::kInvalid, fmt::format("{} and {} cannot be one launch: {}",
+                                             found->first->dir, folder->dir, found->second)};
   };
   return guarded([&] { return for_each_folder(dirs, accept, compare); });
 }
@@ -303,8 +380,8 @@ Status check_one_launch(const std::vector<std::string>& dirs) {
 Status join_directories(const std::vector<std::string>& dirs) {
   return guarded([&] {
     const fs::path spool = fs::path(dirs.front()) / "spool";
-    const auto join = [&](const std::vector<NodeFolder>&, const NodeFolder& folder) {
-      return join_node(folder.path, spool);
+    const auto join = [&](const KnownFolders&, const std::set<size_t>&, NodeFolder* folder) {
+      return join_node(dirs.front(), spool, folder);
     };
     remove_unfinished(spool);
     try {

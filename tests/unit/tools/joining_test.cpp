@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,72 @@ TEST_F(Joining, an_older_copy_changes_nothing) {
   fs::remove(origin());
   join();
   EXPECT_TRUE(fs::exists(copy()));
+}
+
+/// Three directories of one launch, of which the third goes on after it was joined to the second.
+class JoinedBefore : public testing::Test {
+ protected:
+  fs::path dir(const char* name) const { return folder_.path() / name; }
+  /// Rank `rank` and `more` behind it, each with a segment; what was there goes.
+  void write(const char* name, int32_t rank, uint32_t more = 0) const {
+    fs::remove_all(dir(name));
+    test::NodeSpool node(dir(name), std::string("node-") + name);
+    for (uint32_t i = 0; i <= more; ++i) {
+      node.add_process(i, rank + static_cast<int32_t>(i), 4, {{"work", RegionRole::kFunction}});
+      node.add_records(i, 1, {test::span_record(1, 10, 20)});
+    }
+    node.finish();
+  }
+  void join(const std::vector<const char*>& names) const {
+    std::vector<std::string> dirs;
+    for (const char* name : names) dirs.push_back(dir(name).string());
+    const Status check = check_one_launch(dirs);
+    ASSERT_TRUE(check) << check.error().message;
+    const Status status = join_directories(dirs);
+    ASSERT_TRUE(status) << status.error().message;
+  }
+  /// Node folders, and how many files are in each but the note.
+  std::map<std::string, size_t> content(const char* name) const {
+    std::map<std::string, size_t> counts;
+    for (const auto& node : fs::directory_iterator(dir(name) / "spool")) {
+      size_t& count = counts[node.path().filename().string()];
+      for (const auto& file : fs::directory_iterator(node))
+        count += file.path().filename() == "joined-from" ? 0 : 1;
+    }
+    return counts;
+  }
+  void SetUp() override {
+    write("a", 0);
+    write("b", 1);
+    write("c", 2);
+    join({"b", "c"});
+  }
+
+ private:
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(JoinedBefore, a_node_is_as_new_as_in_its_own_directory) {
+  const auto before = content("b");
+  write("c", 2, 1);
+  const std::map<std::string, size_t> all = {{"node-a", content("a").at("node-a")},
+                                             {"node-b", before.at("node-b")},
+                                             {"node-c", content("c").at("node-c")}};
+  ASSERT_GT(all.at("node-c"), before.at("node-c"));
+  join({"a", "b", "c"});
+  EXPECT_EQ(content("a"), all);
+  EXPECT_EQ(content("b"), before) << "it was only read";
+  join({"a", "b", "c"});
+  join({"a", "c", "b"});
+  EXPECT_EQ(content("a"), all) << "an older copy changes nothing";
+}
+
+TEST_F(JoinedBefore, a_node_that_came_by_another_directory_is_taken_anew_from_its_own) {
+  join({"a", "b"});
+  write("c", 2, 1);
+  join({"a", "c"});
+  EXPECT_EQ(content("a").at("node-c"), content("c").at("node-c"));
+  EXPECT_EQ(content("a").size(), 3u);
 }
 
 /// A limit on the size of files stands for a disk without room, on which links can still be made.
