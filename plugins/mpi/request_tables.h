@@ -205,21 +205,27 @@ class Stack {
  public:
   /// Where the next request is to be written. Null: the stack has to grow.
   [[gnu::always_inline]] Request* place_at_once() AON_REQUIRES(lock) {
-    return AON_LIKELY(count_ != capacity_) ? &entries_[count_++] : nullptr;
+    const uint64_t count = this->count();
+    if (AON_UNLIKELY(count == capacity_)) return nullptr;
+    set_count(count + 1);
+    return &entries_[count];
   }
   /// The same, at any cost. Null: it does not fit.
   Request* place() AON_REQUIRES(lock) {
-    if (AON_UNLIKELY(count_ == capacity_) && !grow()) return nullptr;
-    return &entries_[count_++];
+    if (AON_UNLIKELY(count() == capacity_) && !grow()) return nullptr;
+    return place_at_once();
   }
   /// Takes the newest one if it is `handle`. Returns where it stands still, else null.
   [[gnu::always_inline]] const Request* take_newest(Handle handle) AON_REQUIRES(lock) {
-    if (AON_UNLIKELY(count_ == 0)) return nullptr;
-    Request* newest = &entries_[count_ - 1];
+    const uint64_t count = this->count();
+    if (AON_UNLIKELY(count == 0)) return nullptr;
+    Request* newest = &entries_[count - 1];
     if (AON_UNLIKELY(newest->handle != handle)) return nullptr;
-    --count_;
+    set_count(count - 1);
     return newest;
   }
+  /// Whether there may be one; without the lock. Who was told of a request sees it.
+  bool has_any() const { return count() != 0; }
   /// Takes the newest of `handle`. Returns where it stands still: in its place, or in `room` when
   /// others lay on it. Null: there is none.
   [[gnu::always_inline]] const Request* take(Handle handle, RequestRoom* room) AON_REQUIRES(lock) {
@@ -234,20 +240,26 @@ class Stack {
   }
   template <class Visit>
   void visit(const Visit& visit) AON_REQUIRES(lock) {
-    for (uint64_t i = 0; i < count_; ++i) visit(entries_[i]);
+    for (uint64_t i = 0; i < count(); ++i) visit(entries_[i]);
   }
 
   SpinLock lock;
 
  private:
+  uint64_t count() const { return count_.load(std::memory_order_relaxed); }
+  void set_count(uint64_t count) AON_REQUIRES(lock) {
+    count_.store(count, std::memory_order_relaxed);
+  }
+
   [[gnu::noinline]] const Request* take_buried(Handle handle, RequestRoom* room)
       AON_REQUIRES(lock) {
-    uint64_t at = count_;
+    const uint64_t left = count() - 1;
+    uint64_t at = left + 1;
     while (at != 0 && entries_[at - 1].handle != handle) --at;
     if (at == 0) return nullptr;
     *room->get() = entries_[at - 1];
-    --count_;
-    memmove(&entries_[at - 1], &entries_[at], (count_ - at + 1) * sizeof(Request));
+    set_count(left);
+    memmove(&entries_[at - 1], &entries_[at], (left - at + 1) * sizeof(Request));
     return room->get();
   }
 
@@ -256,7 +268,7 @@ class Stack {
     Request* fresh = map_requests(&stack_entries, capacity_, new_capacity);
     if (fresh == nullptr) return false;
     if (entries_ != nullptr) {
-      memcpy(fresh, entries_, count_ * sizeof(Request));
+      memcpy(fresh, entries_, count() * sizeof(Request));
       munmap(entries_, capacity_ * sizeof(Request));
     }
     entries_ = fresh;
@@ -265,7 +277,7 @@ class Stack {
   }
 
   Request* entries_ AON_GUARDED_BY(lock) = nullptr;
-  uint64_t count_ AON_GUARDED_BY(lock) = 0;
+  std::atomic<uint64_t> count_{0};  ///< written under the lock
   uint64_t capacity_ AON_GUARDED_BY(lock) = 0;
 };
 

@@ -1,5 +1,7 @@
 #include "mpi/requests.h"
 
+#include <bit>
+
 #include "mpi/library.h"
 #include "mpi/request_tables.h"
 #include "mpi/state.h"
@@ -28,6 +30,15 @@ bool is_hidden(const Writer* w, Handle handle) { return w == nullptr && is_share
 
 Table g_tables[kStripes + 1];
 Stack g_stacks[kStripes + 1];
+/// While threads are concurrent: bit i, stack i has had a request. Most programs have few threads,
+/// and who looks for another one's request is not to look into all stacks for it.
+std::atomic<uint64_t> g_used_stacks{0};
+
+void note_used_stack(uint32_t stripe) {
+  const uint64_t bit = uint64_t{1} << stripe;
+  if ((g_used_stacks.load(std::memory_order_relaxed) & bit) == 0)
+    g_used_stacks.fetch_or(bit, std::memory_order_relaxed);
+}
 
 /// Which of these are in use.
 struct Places {
@@ -65,7 +76,9 @@ template <class Fill>
 template <class Fill>
 [[gnu::noinline]] bool put_locked(const Writer* w, Handle handle, const Fill& fill) {
   if (is_shared_request(handle)) {
-    Stack& stack = g_stacks[stripe_of(w)];
+    const uint32_t stripe = stripe_of(w);
+    Stack& stack = g_stacks[stripe];
+    note_used_stack(stripe);
     Guard guard(&stack.lock);
     return fill_place(stack.place(), fill);
   }
@@ -97,12 +110,17 @@ const Request* in_room(const Request* taken, RequestRoom* room) {
   return room->get();
 }
 
-/// The newest request of this thread, else one that another thread has started.
+/// The newest request of this thread, else one that another thread has started. Locks only stacks
+/// that have any: each lock costs what its threads pay to get it back.
 [[gnu::noinline]] const Request* take_shared_locked(const Writer* w, Handle handle,
                                                     RequestRoom* room) {
   const uint32_t own = stripe_of(w);
-  for (uint32_t i = 0; i < kStripes; ++i) {
-    Stack& stack = g_stacks[(own + i) % kStripes];
+  const auto turn = static_cast<int>(own);
+  uint64_t left = std::rotr(g_used_stacks.load(std::memory_order_relaxed), turn);
+  for (; left != 0; left &= left - 1) {
+    const auto step = static_cast<uint32_t>(std::countr_zero(left));
+    Stack& stack = g_stacks[(own + step) % kStripes];
+    if (!stack.has_any()) continue;
     Guard guard(&stack.lock);
     if (const Request* taken = in_room(stack.take(handle, room), room)) return taken;
   }

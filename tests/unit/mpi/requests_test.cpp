@@ -340,6 +340,18 @@ TEST_F(Requests, of_a_shared_handle_are_taken_by_their_thread_first) {
   EXPECT_EQ(out.number, second.number);
 }
 
+/// Who looks for another thread's request locks no stack that has none.
+TEST_F(Requests, of_a_stack_tell_without_its_lock_whether_there_are_any) {
+  Stack stack;
+  RequestRoom room;
+  for (const Handle handle : {0x10, 0x11, 0x12}) *stack.place() = made(handle);
+  for (const Handle handle : {0x11, 0x12, 0x10}) {
+    EXPECT_TRUE(stack.has_any());
+    EXPECT_NE(stack.take(handle, &room), nullptr);
+  }
+  EXPECT_FALSE(stack.has_any());
+}
+
 TEST_F(Requests, a_handle_that_came_back_before_its_completion_was_told) {
   let_threads_be_concurrent();
   const Request first = made(0x700);
