@@ -5,8 +5,10 @@
 #include <atomic>
 
 #include "mpi/call.h"
+#include "mpi/files.h"
 #include "mpi/fortran.h"
 #include "mpi/library.h"
+#include "mpi/loaded.h"
 #include "mpi/provider.h"
 
 namespace aon::mpi {
@@ -37,10 +39,26 @@ bool may_be_on_file(const Writer* w) {
   return region >= kFunctionCount || strncmp(kFunctionNames[region], "MPI_File_", 9) == 0;
 }
 
+/// Whether `caller` may be ROMIO. Open MPI 4 has it in a file of its own, which calls no callbacks.
+bool may_be_romio(const void* caller) {
+  static std::atomic<const void*> known{nullptr};
+  if (known.load(std::memory_order_relaxed) == caller) return true;
+  constexpr char kRomio[] = "mca_io_romio";
+  const char* path = file_of(caller).path;
+  const char* slash = strrchr(path, '/');
+  if (strncmp(slash != nullptr ? slash + 1 : path, kRomio, sizeof kRomio - 1) == 0) {
+    known.store(caller, std::memory_order_relaxed);
+    return true;
+  }
+  return has_live_file_collectives() &&
+         are_of_one_file(caller, reinterpret_cast<const void*>(queries.comm_rank));
+}
+
 }  // namespace
 
 void note_inside(const Writer* w, const Site& site, const void* caller) noexcept {
   if ((is_repeated(w, site) && is_of_fortran(site, caller)) || may_be_on_file(w)) return;
+  if (may_be_romio(caller)) return;
   if (g_count.fetch_add(1, std::memory_order_relaxed) == 0) tell_provider(false);
 }
 

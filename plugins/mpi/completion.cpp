@@ -2,6 +2,7 @@
 
 #include <aon/mpi.h>
 
+#include "mpi/files.h"
 #include "mpi/memory.h"
 
 namespace aon::mpi {
@@ -155,6 +156,7 @@ void complete_claimed(Writer* w, uint64_t now, const Request& claimed, Handle ha
     again.handle = handle;
     put_request(w, again);
   } else {
+    if (claimed.kind == RequestKind::kFile) note_transfer_over(claimed);
     put_completed(w, now, claimed, status, result);
   }
 }

@@ -223,6 +223,8 @@ void finish_start_transfer(const OpenCall& call, const Transfer& transfer, Handl
   finish_io(call, static_cast<uint16_t>(failed(result) | kNonblocking), transfer.file->id, 0,
             transfer.operation_flags(), transfer.offset, number, transfer.bytes);
   if (result != kSuccess) return;
+  if ((transfer.flags & kIoCollective) != 0)
+    live_file_collectives.fetch_add(1, std::memory_order_relaxed);
   const auto packed = static_cast<uint32_t>(transfer.operation) | transfer.flags << 8;
   put_request(call.w, {load_handle(request),
                        number,

@@ -101,6 +101,16 @@ void finish_transfer(const OpenCall& call, const Transfer& transfer, const Statu
                      int result) noexcept;
 void finish_start_transfer(const OpenCall& call, const Transfer& transfer, Handles request,
                            int result) noexcept;
+/// Nonblocking collectives on files that were recorded, and whose end was not.
+inline std::atomic<int64_t> live_file_collectives{0};
+inline bool has_live_file_collectives() {
+  return live_file_collectives.load(std::memory_order_relaxed) > 0;
+}
+/// The read or write of a request that was recorded (RequestKind::kFile) is over.
+inline void note_transfer_over(const Request& request) {
+  if ((static_cast<uint32_t>(request.tag) >> 8 & kIoCollective) != 0)
+    live_file_collectives.fetch_sub(1, std::memory_order_relaxed);
+}
 void finish_begin_split(const OpenCall& call, const Transfer& transfer, int result) noexcept;
 /// Split collectives that are under way and were recorded.
 bool has_live_splits() noexcept;
