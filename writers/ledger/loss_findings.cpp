@@ -23,11 +23,12 @@ uint64_t lost_samples(std::span<const LocationTally> tallies) {
   return count;
 }
 
-/// Two digits, one more where nearly all is; 100 only of all.
+/// Two digits, one more where nearly all is; 100 only of all, and of next to nothing no exponent.
 std::string percent_text(uint64_t part, uint64_t whole) {
   if (part >= whole) return "100 %";
   const double percent = 100.0 * static_cast<double>(part) / static_cast<double>(whole);
   if (percent >= 99.95) return "more than 99 %";
+  if (percent < 0.01) return "less than 0.01 %";
   return percent < 99 ? fmt::format("{:.2g} %", percent) : fmt::format("{:.1f} %", percent);
 }
 

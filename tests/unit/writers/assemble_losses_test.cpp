@@ -91,6 +91,21 @@ TEST(Assemble, share_of_lost_records_reads_as_one) {
   }
 }
 
+/// Not 1e-06 %, as of one in a hundred million.
+TEST(Assemble, share_of_lost_records_that_is_next_to_nothing_has_no_exponent) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(0, 0, 1, kRegions);
+  node.add_records(0, 1, spans(20'000));
+  node.stream(0, 1).refused = 1;
+  node.add_exit(0, 8'000'000, 0, 0);
+  node.finish();
+  ASSERT_TRUE(assemble(job.path()).has_value());
+  const std::string finding = read_ledger(job.path())["findings"][0];
+  EXPECT_NE(finding.find("1 of 20 001 records are lost (less than 0.01 %)"), std::string::npos)
+      << finding;
+}
+
 TEST(Assemble, loss_in_the_ring_of_a_process_without_an_agent_is_a_matter_of_the_disk) {
   for (const uint32_t fallback : {0u, 1u}) {
     TemporaryFolder job;
