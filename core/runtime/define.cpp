@@ -204,10 +204,9 @@ uint32_t aon_site_first_call(const Site* site) noexcept {
   std::atomic<uint32_t>& word = p.modes[site->id];
   uint32_t mode = word.load(std::memory_order_relaxed);
   if ((mode & ~kModePaused) == kModeUndefined) {
-    if (!define_region(p, site->id, site->name, site->role, site->paradigm)) {
-      return site->default_mode;  // no room: tried again at the next call
-    }
-    mode = word.fetch_or(site->default_mode, std::memory_order_relaxed) | site->default_mode;
+    const bool is_defined = define_region(p, site->id, site->name, site->role, site->paradigm);
+    mode = site->default_mode;  // no room: tried again at the next call
+    if (is_defined) mode |= word.fetch_or(site->default_mode, std::memory_order_relaxed);
   }
   errno = saved_errno;
   return mode;
