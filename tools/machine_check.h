@@ -1,6 +1,7 @@
 /// What `aon doctor` finds: one line per ability of this machine, with the command that would
 /// enable it. Checks only look or try on this very process; nothing is changed.
-/// Thread: one.   Cost: some milliseconds; 3 s at most for looking at processes.
+/// Thread: one.   Cost: some milliseconds; 3 s at most for looking at processes, and 2 s where the
+/// counters of RAPL do not count.
 #pragma once
 
 #include <aon/perf_refusal.h>

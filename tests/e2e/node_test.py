@@ -116,6 +116,8 @@ class NodeMetrics(TestCase):
             check = by_name[f"provider {name}"]
             if self.is_found_still(name):
                 self.assertEqual(provider["state"], "off", name)
+                self.assertEqual((check["state"], check["detail"], check["remedy"]),
+                                 ("no", provider["reason"], provider["remedy"]))
             elif provider["state"] == "off":
                 self.assertTrue(provider["reason"], name)
                 self.assertEqual((check["state"], check["detail"], check["remedy"]),
