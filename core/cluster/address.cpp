@@ -37,6 +37,7 @@ constexpr char kSuffix[] = ".address";
 constexpr size_t kMaxFileBytes = 4096;
 constexpr int kBacklog = 128;
 constexpr std::chrono::seconds kNamePatience(2);
+constexpr uint32_t kLinkLocal = 0xa9fe;  ///< 169.254/16 (RFC 3927)
 
 /// Interfaces of containers and virtual machines on this node lead to no other node.
 constexpr const char* kVirtual[] = {"docker", "virbr", "veth", "cni", "flannel", "br-", "podman"};
@@ -102,19 +103,6 @@ bool resolve_numeric(const std::string& host, uint16_t port, SocketAddress* addr
   return true;
 }
 
-std::string numeric(const sockaddr* address) {
-  char text[INET6_ADDRSTRLEN] = {};
-  if (address->sa_family == AF_INET)
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(address)->sin_addr, text,
-              sizeof(text));
-  if (address->sa_family == AF_INET6) {
-    const auto* six = reinterpret_cast<const sockaddr_in6*>(address);
-    if (!IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr))
-      inet_ntop(AF_INET6, &six->sin6_addr, text, sizeof(text));
-  }
-  return text;
-}
-
 struct Interface {
   std::string address;
   bool is_loopback;
@@ -159,6 +147,21 @@ std::vector<std::string> addresses_of_own_name() {
 }
 
 }  // namespace
+
+std::string numeric(const sockaddr* address) {
+  char text[INET6_ADDRSTRLEN] = {};
+  if (address->sa_family == AF_INET) {
+    const auto* four = reinterpret_cast<const sockaddr_in*>(address);
+    if (ntohl(four->sin_addr.s_addr) >> 16 != kLinkLocal)
+      inet_ntop(AF_INET, &four->sin_addr, text, sizeof(text));
+  }
+  if (address->sa_family == AF_INET6) {
+    const auto* six = reinterpret_cast<const sockaddr_in6*>(address);
+    if (!IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr))
+      inet_ntop(AF_INET6, &six->sin6_addr, text, sizeof(text));
+  }
+  return text;
+}
 
 std::string agents_folder(const std::string& job_folder) { return job_folder + "/agents"; }
 

@@ -12,6 +12,8 @@
 /// another user could have written or that is none of ours; kIo.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <array>
 #include <cstdint>
 #include <string>
@@ -54,8 +56,11 @@ Token random_token();
 
 /// The addresses other nodes may know this one by: those its own name stands for, else those of its
 /// interfaces that are up, without loopback and virtual bridges; loopback when there is nothing
-/// else. At most kMaxEndpoints.
+/// else. At most kMaxEndpoints, none link-local.
 std::vector<std::string> own_addresses();
+/// `address` as text; empty for one of another kind and for one that says nothing beyond its link:
+/// the interface to a node's own management controller has one.
+std::string numeric(const sockaddr* address);
 constexpr size_t kMaxEndpoints = 4;
 
 /// Listens on a free port of `host`. Non-blocking.

@@ -1,7 +1,9 @@
 #include "core/cluster/address.h"
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -120,6 +122,25 @@ TEST(Address, this_node_has_one_that_can_be_listened_on_and_reached) {
   const Result<UniqueFd> listener = listen_on(hosts[0], &port);
   ASSERT_TRUE(listener) << listener.error().message;
   EXPECT_TRUE(connect_to({hosts[0], port}, 1000));
+}
+
+std::string numeric_of(const char* four) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  EXPECT_EQ(inet_pton(AF_INET, four, &address.sin_addr), 1);
+  return numeric(reinterpret_cast<const sockaddr*>(&address));
+}
+
+TEST(Address, of_a_link_alone_is_none_for_other_nodes) {
+  EXPECT_EQ(numeric_of("169.253.255.255"), "169.253.255.255");
+  EXPECT_EQ(numeric_of("169.254.0.1"), "");
+  EXPECT_EQ(numeric_of("169.254.255.254"), "");
+  EXPECT_EQ(numeric_of("169.255.0.1"), "169.255.0.1");
+  EXPECT_EQ(numeric_of("10.254.169.254"), "10.254.169.254");
+  sockaddr_in6 six{};
+  six.sin6_family = AF_INET6;
+  ASSERT_EQ(inet_pton(AF_INET6, "fe80::1", &six.sin6_addr), 1);
+  EXPECT_EQ(numeric(reinterpret_cast<const sockaddr*>(&six)), "");
 }
 
 TEST(Address, nobody_there_is_an_error) {
