@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 #include <iterator>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -68,26 +69,33 @@ bool has_ended(pid_t pid) {
   return ::waitid(P_PID, static_cast<id_t>(pid), &info, options) != 0 || info.si_pid == pid;
 }
 
+/// False: what it does is not wanted any more.
+using Beat = std::function<bool()>;
+
 /// Waits up to `seconds` for `pid`; true when it has ended. Where nobody gives out a pidfd (Linux
 /// before 5.3, filters of containers) it is looked at again and again.
-bool wait_for(pid_t pid, int pidfd, int seconds, const std::function<void()>& beat) {
+bool wait_for(pid_t pid, int pidfd, int seconds, const Beat& beat) {
   const int step_ms = pidfd >= 0 ? kLeaseBeatSeconds * 1000 : kLookMs;
   for (int waited_ms = 0; waited_ms < seconds * 1000; waited_ms += step_ms) {
     pollfd poll_fd{pidfd, POLLIN, 0};
     ::poll(&poll_fd, 1, step_ms);
     if (has_ended(pid)) return true;
-    if (waited_ms % (kLeaseBeatSeconds * 1000) == 0) beat();
+    if (waited_ms % (kLeaseBeatSeconds * 1000) == 0 && !beat()) break;
   }
   return false;
 }
 
-/// Its exit status, as waitpid() has it; ended by us after kTimeoutSeconds.
-int finish(pid_t pid, const std::function<void()>& beat) {
+/// Its exit status, as waitpid() has it; ended by us after kTimeoutSeconds. nullopt: nothing ends
+/// it, for it hangs in the kernel, in a sync to a server that is gone, say.
+std::optional<int> finish(pid_t pid, const Beat& beat) {
   const UniqueFd pidfd(proc::open_pidfd(pid));
   if (!wait_for(pid, pidfd.get(), kTimeoutSeconds, beat)) {
-    ::kill(pid, SIGTERM);
-    if (!wait_for(pid, pidfd.get(), kKillSeconds, beat)) ::kill(pid, SIGKILL);
+    for (const int signal : {SIGTERM, SIGKILL}) {
+      ::kill(pid, signal);
+      if (wait_for(pid, pidfd.get(), kKillSeconds, [] { return true; })) break;
+    }
   }
+  if (!has_ended(pid)) return std::nullopt;
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
@@ -138,7 +146,16 @@ AssembleOutcome assemble(const Config& config, const std::function<void()>& beat
   const UniqueFd errors(::memfd_create("aon-finalize", MFD_CLOEXEC));
   const pid_t pid = start(config, assemble_words(config, is_marked), errors.get());
   if (pid < 0) return {false, std::string("cannot start aon finalize: ") + strerror(errno)};
-  const int status = finish(pid, beat);
+  const std::optional<int> ended = finish(pid, [&] {
+    beat();
+    return true;
+  });
+  if (!ended)
+    return {false,
+            "aon finalize hangs in the kernel: is the file system of " + config.job_folder +
+                " there? When it is, run: aon finalize " + config.job_folder,
+            false, true};
+  const int status = *ended;
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {true, ""};
   if (WIFEXITED(status) && WEXITSTATUS(status) == kExitBusy)
     return {false, "another process works on " + config.job_folder, true};
@@ -163,15 +180,15 @@ void do_share(const Config& config, const std::function<void()>& beat,
               const std::function<bool()>& is_over) {
   const pid_t pid = start(config, {"--share", "--node=" + config.node});
   if (pid < 0) return;
-  bool is_ended = false;
-  const int status = finish(pid, [&] {
+  bool is_unwanted = false;
+  const std::optional<int> status = finish(pid, [&] {
     beat();
-    if (is_ended || !is_over()) return;
-    is_ended = true;
-    ::kill(pid, SIGKILL);  // also one that does not come back by itself
+    is_unwanted = is_unwanted || is_over();
+    if (is_unwanted) ::kill(pid, SIGKILL);  // also one that does not come back by itself
+    return !is_unwanted;
   });
-  if (is_ended) return;
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+  if (is_unwanted) return;
+  if (!status || !WIFEXITED(*status) || WEXITSTATUS(*status) != 0)
     AON_LOG_WARNING("this node's share of the archive failed; another one does it");
 }
 

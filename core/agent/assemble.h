@@ -15,6 +15,7 @@ struct AssembleOutcome {
   bool is_complete;
   std::string text;      ///< one line; empty when complete
   bool is_busy = false;  ///< somebody else works on the directory
+  bool is_hung = false;  ///< what makes it does not even end
 };
 
 /// `beat` is called every two seconds meanwhile. `is_marked`: this node is marked as done; when the

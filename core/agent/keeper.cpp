@@ -92,6 +92,7 @@ class Keeper {
   bool has_lease_ = false;
   std::optional<Lease> waiting_lease_;  ///< an earlier agent has the other one
   std::chrono::steady_clock::time_point last_beat_;
+  bool is_hung_ = false;  ///< the assembly, so that there will be none
   uint64_t done_ns_ = 0;  ///< when the worker was seen to have written everything; 0: not yet
   std::vector<Kept> kept_;
   Transfer transfer_;
@@ -370,7 +371,7 @@ AssembleOutcome Keeper::finish() {
 /// while the archive was made.
 void Keeper::serve_guests() {
   int patience = kGuestPatience;
-  for (int failed = 0; failed < kMostGuestTries && transfer_.has_guests();) {
+  for (int failed = 0; failed < kMostGuestTries && !is_hung_ && transfer_.has_guests();) {
     pollfd signals{signals_.get(), POLLIN, 0};
     if (::poll(&signals, 1, kGuestStepMs) > 0 && is_told_to_end()) return;
     if (is_beat_due()) keep_lease();
@@ -393,6 +394,7 @@ AssembleOutcome Keeper::finish_here() {
   const bool spans_nodes = state_.header().spans_nodes.load(std::memory_order_relaxed) != 0;
   follow_folder();
   AssembleOutcome outcome = finish_launch(config_, spans_nodes, &lease_, [this] { keep_lease(); });
+  is_hung_ = outcome.is_hung;
   if (outcome.is_complete && !told_folder_.empty())
     return {false, told_folder_ + " was moved meanwhile: the files are in " + config_.job_folder};
   return outcome;
