@@ -35,7 +35,7 @@ namespace {
 constexpr int kMaxFruitlessStarts = 100;  ///< workers in a row that died without doing anything
 constexpr int kFirstPauseAfter = 8;       ///< such workers
 constexpr int kPauseMs = 50;
-constexpr int kLongestPauseMs = 1000;  ///< when not even a worker can be made
+constexpr int kLongestPauseMs = 1000;  ///< when not even a worker can be made, or a lease be had
 constexpr uint64_t kWorkerSilentNs = 30'000'000'000;
 constexpr uint64_t kLastStepsNs = 5'000'000'000;  ///< of a worker that has written everything
 constexpr int kUnsettledMs = 200;                 ///< until it is known where the spool goes
@@ -91,6 +91,7 @@ class Keeper {
   Lease lease_;
   bool has_lease_ = false;
   std::optional<Lease> waiting_lease_;  ///< an earlier agent has the other one
+  int lease_pause_ms_ = kPauseMs;       ///< between tries to have it
   std::chrono::steady_clock::time_point last_beat_;
   bool is_hung_ = false;  ///< the assembly, so that there will be none
   uint64_t done_ns_ = 0;  ///< when the worker was seen to have written everything; 0: not yet
@@ -131,7 +132,8 @@ Status Keeper::prepare() {
 }
 
 bool Keeper::is_beat_due() const {
-  return std::chrono::steady_clock::now() - last_beat_ > std::chrono::seconds(kLeaseBeatSeconds);
+  const std::chrono::milliseconds period(has_lease_ ? kLeaseBeatSeconds * 1000 : lease_pause_ms_);
+  return std::chrono::steady_clock::now() - last_beat_ >= period;
 }
 
 bool Keeper::is_worker_silent() const {
@@ -190,8 +192,10 @@ void Keeper::keep_lease() {
 }
 
 /// An earlier agent of this node still finishes: it is to leave the spool, which is ours, too. So
-/// is one of another node that makes the archive of all, and goes by the age of the file.
+/// is one of another node that makes the archive of all, and goes by the age of the file. It may
+/// take an hour: each try is some operations of a file system that all nodes may share.
 void Keeper::await_lease() {
+  lease_pause_ms_ = std::min(2 * lease_pause_ms_, kLongestPauseMs);
   if (waiting_lease_ && waiting_lease_->beat()) return;
   Result<Lease> lease = Lease::take(cluster::waiting_lease(config_.job_folder, config_.node));
   if (lease) waiting_lease_ = std::move(*lease);
@@ -286,11 +290,11 @@ void Keeper::account_own() {
 bool Keeper::serve_worker(pid_t worker, int* exit_code) {
   for (;;) {
     pollfd fds[2] = {{signals_.get(), POLLIN, 0}, {link_.get(), POLLIN, 0}};
-    const int timeout_ms = !has_lease_              ? kPauseMs
+    const int timeout_ms = !has_lease_              ? lease_pause_ms_
                            : transfer_.is_settled() ? kLeaseBeatSeconds * 1000
                                                     : kUnsettledMs;
     ::poll(fds, link_ ? 2 : 1, timeout_ms);
-    if (!has_lease_ || is_beat_due()) keep_lease();
+    if (is_beat_due()) keep_lease();
     if (has_lease_) transfer_.advance();
     if (link_ && fds[1].revents != 0) take_message();
     account_own();
@@ -320,7 +324,7 @@ Status Keeper::pause_after_failure(const Error& error, int failed_count) {
   if (failed_count == 1) AON_LOG_ERROR("%s", error.message.c_str());
   if (state_.header().worker_count == 0) return error;
   ::usleep(1000u * std::min(kPauseMs << std::min(failed_count - 1, 5), kLongestPauseMs));
-  if (!has_lease_ || is_beat_due()) keep_lease();
+  if (is_beat_due()) keep_lease();
   if (has_lease_) transfer_.advance();
   return {};
 }
