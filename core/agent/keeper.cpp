@@ -353,8 +353,11 @@ int Keeper::run() {
   const AssembleOutcome outcome =
       exit_code == 0 ? finish() : AssembleOutcome{false, "the agent could not write its spool"};
   // Who waited may finish it anew, or use its folder again, as soon as he is told.
-  if (!transfer_.has_guests()) lease_.release();
-  remove_empty_log(config_);
+  // What is said of guests later needs the log.
+  if (!transfer_.has_guests()) {
+    lease_.release();
+    remove_empty_log(config_);
+  }
   answer_waiters(outcome);
   serve_guests();
   transfer_.stop();
