@@ -16,6 +16,7 @@
 #include <string>
 #include <utility>
 
+#include "core/agent/errand.h"
 #include "core/agent/proc.h"
 #include "core/base/descriptors.h"
 #include "core/base/file.h"
@@ -26,7 +27,6 @@
 #include "core/cluster/meeting.h"
 #include "core/cluster/presence.h"
 #include "core/cluster/wire.h"
-#include "core/delivery/courier.h"
 #include "core/delivery/names.h"
 #include "core/delivery/receiver.h"
 
@@ -41,10 +41,8 @@ constexpr int64_t kSettleMs = 3000;
 constexpr int64_t kFindMs = 5000;        ///< for nodes to find each other when a launch is over
 constexpr int64_t kFarewellMs = 10'000;  ///< until all guests are told
 constexpr int64_t kKilledMs = 2000;
-constexpr int64_t kLongestPauseMs = 60'000;
+constexpr int64_t kHungMs = delivery::kLongestSyncMs;
 constexpr int64_t kLeastWaitMs = (kLeaseDeadSeconds + 5) * 1000;
-
-enum ExitCode : int { kDelivered = 0, kFailed = 1, kIsShared = 2 };
 
 void pause_ms(int ms) { poll(nullptr, 0, ms); }
 
@@ -53,8 +51,6 @@ bool is_end_wanted(int end_fd, int timeout_ms) {
   pollfd readable{end_fd, POLLIN, 0};
   return poll(&readable, 1, timeout_ms) > 0;
 }
-
-std::string agents_of(const Config& config) { return cluster::agents_folder(config.job_folder); }
 
 int64_t wait_ms(const Config& config) {
   return std::max<int64_t>(static_cast<int64_t>(config.arguments.options.wait_s) * 1000,
@@ -109,6 +105,7 @@ int run_receiver(const Config& config, uint32_t world_size, Shared* shared, int 
   }
   const auto step = [&](int timeout_ms, int wake_fd) {
     receiver.step(timeout_ms, wake_fd);
+    shared->turn_ms.store(now_ms(), std::memory_order_relaxed);
     shared->open_count.store(receiver.open_count(), std::memory_order_relaxed);
     shared->guest_count.store(receiver.guest_count(), std::memory_order_relaxed);
     shared->guest_ranks.store(receiver.rank_count(), std::memory_order_relaxed);
@@ -131,87 +128,6 @@ int run_receiver(const Config& config, uint32_t world_size, Shared* shared, int 
   return kDelivered;
 }
 
-/// A courier and where it goes.
-class Errand {
- public:
-  Errand(const Config& config, delivery::Sender sender)
-      : config_(config), courier_(std::move(sender)) {}
-
-  /// What the process ends with; nullopt: it goes on.
-  std::optional<int> try_to_connect(bool is_last) {
-    if (now_ms() < next_try_ms_ && !is_last) return std::nullopt;
-    const auto address = cluster::read_address(config_.meeting, cluster::kReceiverName);
-    if (!address) return std::nullopt;
-    const auto here = cluster::read_address(agents_of(config_), cluster::kReceiverName);
-    if (here && here->token == address->token) return kIsShared;
-    if (Status status = courier_.connect(*address); !status) complain(status);
-    try_pause_ms_ = std::min(2 * try_pause_ms_, kLongestPauseMs);
-    next_try_ms_ = now_ms() + try_pause_ms_;
-    return std::nullopt;
-  }
-
-  /// While the ranks run.
-  void go_on() {
-    Status status = courier_.send_new();
-    if (status) status = courier_.beat();
-    if (!status) complain(status);
-  }
-
-  /// The spool is complete. True: the archive has it.
-  bool hand_over() {
-    Status status = courier_.send_rest();
-    while (status) {  // as long as the keeper waits
-      const Result<std::string> place = courier_.wait_assembled(kStepMs);
-      if (!place) {
-        status = place.error();
-      } else if (!place->empty()) {
-        courier_.remove_sent();
-        leave_note(*place);
-        return true;
-      } else {
-        status = courier_.beat();
-      }
-    }
-    complain(status);
-    return false;
-  }
-
-  /// What the process ends with when nobody takes it.
-  int give_up() const {
-    const std::string none = "no agent of rank 0's node was found in " + config_.meeting;
-    AON_LOG_WARNING("the spool stays on %s: %s; aon finalize joins the directories",
-                    config_.node.c_str(), (problem_.empty() ? none : problem_).c_str());
-    return kFailed;
-  }
-
-  bool is_connected() const { return courier_.is_connected(); }
-  bool is_refused() const { return !courier_.refusal().empty(); }
-  int64_t reached_ms() const { return courier_.reached_ms(); }
-
- private:
-  /// Once: it may come there all the same.
-  void complain(const Status& status) {
-    const bool is_first = problem_.empty();
-    problem_ = status.error().message;
-    if (is_first && !is_refused())
-      AON_LOG_WARNING("the spool of %s is not with rank 0's yet: %s", config_.node.c_str(),
-                      problem_.c_str());
-  }
-
-  void leave_note(const std::string& place) const {
-    const std::string path = config_.job_folder + "/" + delivery::kDeliveredNote;
-    const auto file = open_file(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
-    const std::string line = "What " + config_.node + " recorded is in " + place + "\n";
-    if (file) static_cast<void>(write_all(file->get(), line.data(), line.size()));
-  }
-
-  const Config& config_;
-  delivery::Courier courier_;
-  std::string problem_;  ///< the last one; empty: there was none
-  int64_t try_pause_ms_ = kStepMs / 2;
-  int64_t next_try_ms_ = 0;
-};
-
 int run_courier(const Config& config, delivery::Sender sender, int end_fd) {
   Errand errand(config, std::move(sender));
   cluster::AddressMirror mirror(agents_of(config), config.meeting, config.node);
@@ -221,7 +137,7 @@ int run_courier(const Config& config, delivery::Sender sender, int end_fd) {
   for (;;) {
     mirror.step();
     const bool is_last = is_end_wanted(end_fd, 0);
-    if (errand.is_refused()) return errand.give_up();
+    if (errand.is_refused_for_good()) return errand.give_up();
     if (!errand.is_connected()) {
       if (const std::optional<int> result = errand.try_to_connect(is_last)) return *result;
     }
@@ -318,6 +234,7 @@ bool Transfer::start(Role role) {
     if (memory == MAP_FAILED) return false;
     shared_ = new (memory) Shared{};
   }
+  shared_->turn_ms.store(now_ms(), std::memory_order_relaxed);
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return false;
   const UniqueFd their_end(ends[0]);
@@ -369,12 +286,23 @@ bool Transfer::is_running() const {
          ended.si_pid == 0;
 }
 
-bool Transfer::has_guests() const {
-  return role_ == Role::kReceiver && is_running() &&
-         shared_->guest_count.load(std::memory_order_relaxed) != 0;
+/// In the kernel, where the file system of DIR does not answer.
+bool Transfer::is_hung() {
+  const int64_t turn_ms = shared_->turn_ms.load(std::memory_order_relaxed);
+  if (now_ms() - turn_ms <= kHungMs) return false;
+  if (!std::exchange(is_hang_told_, true))
+    AON_LOG_WARNING(
+        "the process that takes spools of other nodes hangs: they stay on their nodes; "
+        "aon finalize joins the directories");
+  return true;
 }
 
-bool Transfer::has_open_guests() const {
+bool Transfer::has_guests() {
+  return role_ == Role::kReceiver && is_running() &&
+         shared_->guest_count.load(std::memory_order_relaxed) != 0 && !is_hung();
+}
+
+bool Transfer::has_open_guests() {
   return has_guests() && shared_->open_count.load(std::memory_order_relaxed) != 0;
 }
 
@@ -419,7 +347,10 @@ bool Transfer::wait_for_end(int64_t timeout_ms, const std::function<void()>& bea
             config_.node.c_str());
       ::kill(process_, SIGKILL);
     }
-    if (late_ms >= kKilledMs) break;
+    if (late_ms >= kKilledMs) {
+      AON_LOG_WARNING("process %d, for spools of other nodes, hangs in the kernel", process_);
+      break;
+    }
     pause_ms(step_ms);
     beat();
   }

@@ -42,8 +42,8 @@ class Transfer {
   /// are known. `beat` is called every two seconds.
   void await_guests(const std::function<void()>& beat);
   /// Nodes whose spools are not in an archive; and of these, the ones that still bring theirs.
-  bool has_guests() const;
-  bool has_open_guests() const;
+  bool has_guests();
+  bool has_open_guests();
 
   /// On the other nodes, when the spool is complete. True: the archive of rank 0's node has it, and
   /// it is gone from here.
@@ -60,7 +60,8 @@ class Transfer {
   struct Shared {
     std::atomic<uint32_t> guest_count;
     std::atomic<uint32_t> open_count;
-    std::atomic<uint32_t> guest_ranks;  ///< of all that ever came
+    std::atomic<uint32_t> guest_ranks;   ///< of all that ever came
+    std::atomic<int64_t> turn_ms;        ///< of the receiver, the last one
   };
   enum class Role { kNone, kReceiver, kCourier };
 
@@ -71,6 +72,7 @@ class Transfer {
   bool start(Role role);
   [[noreturn]] void run(Role role, int end_fd);
   bool is_running() const;
+  bool is_hung();
   bool wait_for_end(int64_t timeout_ms, const std::function<void()>& beat);
 
   const Config& config_;
@@ -82,6 +84,7 @@ class Transfer {
   Shared* shared_ = nullptr;
   pid_t process_ = -1;
   uint64_t ended_cpu_ns_ = 0;
+  bool is_hang_told_ = false;
   UniqueFd end_;  ///< closed: the process is to come to its end
 };
 

@@ -89,12 +89,15 @@ LeaseOwner parse_owner(const std::string& text, std::string* pids = nullptr) {
   LeaseOwner owner;
   char host[256] = "";
   char token[64] = "";
+  char note[512] = "";
   unsigned long long start = 0;
-  if (sscanf(text.c_str(), "%255s %d %llu %63s", host, &owner.pid, &start, token) == 4) {
+  if (sscanf(text.c_str(), "%255s %d %llu %63s %511[^\n]", host, &owner.pid, &start, token, note) >=
+      4) {
     owner.host = host;
     if (pids != nullptr) *pids = owner.host;
     owner.host.resize(std::min(owner.host.size(), owner.host.find('@')));
     owner.token = token;
+    owner.note = note;
     owner.start_time_ticks = start;
   }
   return owner;
@@ -162,7 +165,8 @@ std::optional<LeaseOwner> read_lease(const std::string& path, LeaseClock* clock)
 
 Status write_lease_of(const std::string& path, const LeaseOwner& owner) {
   const std::string text = owner.host + " " + std::to_string(owner.pid) + " " +
-                           std::to_string(owner.start_time_ticks) + " " + owner.token + "\n";
+                           std::to_string(owner.start_time_ticks) + " " + owner.token +
+                           (owner.note.empty() ? "" : " " + owner.note) + "\n";
   const std::string fresh = private_name(path);
   if (Status status = write_private(fresh, text); !status) return status;
   if (rename(fresh.c_str(), path.c_str()) == 0) return {};
@@ -171,8 +175,13 @@ Status write_lease_of(const std::string& path, const LeaseOwner& owner) {
   return Error{Code::kIo, "cannot write " + path + ": " + strerror(error_number)};
 }
 
-void touch_lease_of(const std::string& path) noexcept {
-  utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
+void touch_lease_of(const std::string& path, const LeaseOwner& owner) noexcept {
+  const std::string text = read_small(path);
+  const LeaseOwner held = parse_owner(text);
+  const bool is_same = held.pid == owner.pid && held.token == owner.token &&
+                       held.start_time_ticks == owner.start_time_ticks;
+  // Where it cannot be read, for want of a descriptor, say, the owner lives all the same.
+  if (is_same || text.empty()) utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
 }
 
 Result<Lease> Lease::take(const std::string& path) {

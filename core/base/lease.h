@@ -31,6 +31,7 @@ struct LeaseOwner {
   uint64_t start_time_ticks = 0;
   std::string token;
   bool is_alive = false;
+  std::string note{};  ///< one line of who keeps it for another (write_lease_of); often empty
 };
 
 /// A file system's own time, for who reads many leases of one folder: a file is made beside the
@@ -50,7 +51,8 @@ std::optional<LeaseOwner> read_lease(const std::string& path, LeaseClock* clock 
 /// A lease that is kept for a process of another node, which cannot reach the file: the caller
 /// touches it as long as it hears of `owner`. An older file is replaced.   Errors: kIo.
 Status write_lease_of(const std::string& path, const LeaseOwner& owner);
-void touch_lease_of(const std::string& path) noexcept;
+/// Another owner's is left alone.
+void touch_lease_of(const std::string& path, const LeaseOwner& owner) noexcept;
 
 /// Start time (field 22 of /proc/PID/stat) of a live process; 0 when there is none or it is a
 /// zombie.

@@ -22,6 +22,10 @@ Status sync_opened(int fd, const std::string& path) {
   return fsync(fd) == 0 || errno == EINVAL ? Status() : errno_error("sync", path, errno);
 }
 
+bool is_shortage(int error_number) {
+  return error_number == EMFILE || error_number == ENFILE || error_number == ENOMEM;
+}
+
 }  // namespace
 
 Status sync_file_system(int folder) {
@@ -33,6 +37,7 @@ Status sync_files(int folder, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     const UniqueFd file(
         openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!file && is_shortage(errno)) return sync_file_system(folder);
     if (!file) return errno_error("open", name, errno);
     if (Status status = sync_opened(file.get(), name); !status) return status;
   }

@@ -173,7 +173,9 @@ Status make_private_folder(const std::string& path) {
   if (mkdir(path.c_str(), 0700) == 0) return {};
   if (errno != EEXIST) return errno_error("cannot create", path, errno);
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd && errno == ENOENT) return errno_error("cannot open", path, errno);  // gone again
+  // It has gone again, or a descriptor is not to be had: that says nothing of whose it is.
+  if (!fd && errno != ELOOP && errno != ENOTDIR && errno != EACCES)
+    return errno_error("cannot open", path, errno);
   if (fd && is_of_this_user(fd.get()) &&
       (is_private(fd.get()) || (fchmod(fd.get(), 0700) == 0 && is_private(fd.get()))))
     return {};

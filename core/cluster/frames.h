@@ -22,7 +22,7 @@
 namespace aon::cluster {
 
 constexpr uint32_t kFrameMagic = 0x314e4f41;  ///< "AON1"
-constexpr uint16_t kFrameVersion = 2;
+constexpr uint16_t kFrameVersion = 3;
 constexpr size_t kMaxNodeName = 256;
 
 using Nonce = std::array<uint8_t, 32>;
@@ -140,10 +140,16 @@ struct Assembled {
   char place[kMaxPlace];  ///< HOST:DIR of the archive, as far as it fits
 };
 
+enum class Again : uint32_t {
+  kNever = 0,
+  kSoon = 1,      ///< it may pass: a shortage, another agent of the node
+  kWhenDone = 2,  ///< where its ranks have ended, so may others have, and made room
+};
 struct Refused {
   static constexpr FrameType kType = FrameType::kRefused;
   FrameHeader header;
   char reason[kMaxPlace];
+  Again again;
 };
 
 constexpr size_t kMaxFrameBytes = sizeof(Answer);

@@ -122,6 +122,7 @@ Status Courier::connect(const cluster::AgentAddress& address) {
       continue;
     }
     socket_ = std::move(*fd);
+    refusal_.clear();
     auto offer = cluster::make_frame<cluster::Offer>();
     offer.pid = sender_.pid;
     offer.start_time_ticks = sender_.start_time_ticks;
@@ -262,6 +263,7 @@ Status Courier::take_notice(int timeout_ms) {
   if (frame.type() != cluster::FrameType::kRefused) return lose("rank 0's node talks nonsense");
   const auto refused = frame.take<cluster::Refused>();
   refusal_.assign(refused.reason, strnlen(refused.reason, sizeof(refused.reason)));
+  again_ = refused.again;
   return lose("rank 0's node refuses it: " + refusal_);
 }
 

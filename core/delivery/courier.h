@@ -4,7 +4,8 @@
 ///
 ///     --connect()--> connected --send_new(), beat()--> connected --send_rest()--> delivered
 ///                       |--broken--> lost, connect() again  delivered --Assembled--> assembled
-///                       |--Refused--> refused, for good     assembled --remove_sent()
+///                       |--Refused--> refused: again() says  assembled --remove_sent()
+///                                     when to connect() again
 ///
 /// Files are sent as they are on the disk: a worker that was killed may cut some of what was sent
 /// already, so what can still change is sent once more, from its start, at the end. Rings that a
@@ -21,6 +22,7 @@
 #include "core/base/result.h"
 #include "core/base/unique_fd.h"
 #include "core/cluster/address.h"
+#include "core/cluster/frames.h"
 
 namespace aon::delivery {
 
@@ -42,8 +44,10 @@ class Courier {
   bool is_connected() const { return static_cast<bool>(socket_); }
   /// When its host last took a connection, whatever came of it; 0: never.
   int64_t reached_ms() const { return reached_ms_; }
-  /// Why the receiver does not want it; empty: it does.
+  /// Why the receiver did not want it when it was last connected; empty: it did.
   const std::string& refusal() const { return refusal_; }
+  /// Whether it may want it later.
+  cluster::Again again() const { return again_; }
 
   /// Sends what is new, and tells what is gone.
   Status send_new();
@@ -80,6 +84,7 @@ class Courier {
   int64_t next_append_ms_ = 0;
   int64_t reached_ms_ = 0;
   std::string refusal_;
+  cluster::Again again_ = cluster::Again::kNever;
   std::string place_;  ///< HOST:DIR, when the archive is there
 };
 

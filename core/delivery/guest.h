@@ -9,11 +9,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "core/base/unique_fd.h"
 #include "core/cluster/frames.h"
+#include "core/delivery/marks.h"
 #include "core/delivery/names.h"
 #include "core/delivery/receiver.h"
 
@@ -27,10 +29,12 @@ struct Receiver::Guest {
   int64_t beaten_ms = 0;
   std::string node;                  ///< empty: has not proved to be one of us
   std::string agent;                 ///< node, pid and start time
-  std::string mark;                  ///< of its NODE.done, and of no other connection's
+  std::optional<Marks> marks;        ///< set with its offer
   std::shared_ptr<UniqueFd> folder;  ///< set with its offer; what is synced has it, too
   bool is_closed = false;            ///< nothing comes any more
-  bool is_complete = false;          ///< and all is synced
+  int64_t closed_ms = 0;             ///< when that was
+  bool is_synced = false;            ///< all that came
+  bool is_complete = false;          ///< and is marked
   struct stat ledger {};             ///< of the archive that was there before
   bool is_assembled = false;
   bool is_refused = false;

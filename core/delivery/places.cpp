@@ -49,6 +49,7 @@ Result<UniqueFd> Places::open_again(const std::string& holder, const Bringer& br
   entry.mapped().is_told = false;
   const std::string path = spool_ + "/" + entry.mapped().name;
   by_agent_.insert(std::move(entry));
+  mkdir(path.c_str(), 0700);  // where somebody has removed it
   Result<UniqueFd> folder = open_file(path, kFolderFlags);
   if (folder) remove_files(folder->get(), path);
   return folder;

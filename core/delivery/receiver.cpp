@@ -29,14 +29,10 @@
 namespace aon::delivery {
 namespace {
 
+using cluster::Again;
 using cluster::FrameType;
 
-/// Token of the leases that are kept for couriers; ends the text of their marks.
-constexpr const char* kDelivered = "delivered";
-constexpr int64_t kHandshakeMs = 2000;
-constexpr int64_t kFarewellMs = 2000;  ///< for a courier to read why it is refused
 constexpr int64_t kLookMs = 500;
-constexpr int64_t kBeatMs = kLeaseBeatSeconds * 1000;
 constexpr int kSyncStepMs = 20;  ///< while files are synced
 constexpr size_t kBufferBytes = 65536;
 constexpr int kMostAccepted = 128;  ///< in a turn
@@ -50,41 +46,7 @@ std::string text_of(const char (&field)[N]) {
   return {field, strnlen(field, N)};
 }
 
-/// Names an agent of `node`.
-std::string agent_name(const std::string& node, int32_t pid, uint64_t start_time_ticks) {
-  return node + " " + std::to_string(pid) + " " + std::to_string(start_time_ticks);
-}
-
-/// Whether the lease of `node` is kept here for `agent`, who came from there.
-bool is_lease_of(const LeaseOwner& held, const std::string& node, const std::string& agent) {
-  return held.token == kDelivered && agent_name(node, held.pid, held.start_time_ticks) == agent;
-}
-
-/// Of the archive that is there now; inode 0: none.
-struct stat ledger_of(const std::string& job_folder) {
-  struct stat status {};
-  if (stat((job_folder + "/aon.json").c_str(), &status) != 0) status.st_ino = 0;
-  return status;
-}
-
-/// Another archive's has another time, where clocks are set not always a later one.
-bool is_same_file(const struct stat& one, const struct stat& other) {
-  return one.st_ino == other.st_ino && one.st_mtim.tv_sec == other.st_mtim.tv_sec &&
-         one.st_mtim.tv_nsec == other.st_mtim.tv_nsec;
-}
-
 }  // namespace
-
-bool is_mark_of_guest(const std::string& job_folder, const cluster::NodePresence& node) {
-  if (node.presence == cluster::Presence::kDone && !node.token.empty())
-    return node.token.ends_with(kDelivered);
-  const std::optional<LeaseOwner> lease = read_lease(cluster::agent_lease(job_folder, node.node));
-  if (lease) return lease->token == kDelivered;
-  const auto nodes = cluster::read_presence(job_folder);
-  return std::any_of(nodes.begin(), nodes.end(), [&](const cluster::NodePresence& one) {
-    return one.node == node.node && one.token.ends_with(kDelivered);
-  });
-}
 
 Receiver::Receiver(ReceiverSettings settings)
     : settings_(std::move(settings)),
@@ -212,7 +174,9 @@ bool Receiver::receive_payload(Guest& guest) {
   if (got == 0) return false;
   guest.heard_ms = now_ms();
   const Status status = write_all(guest.part_file.get(), buffer, static_cast<size_t>(got));
-  if (!status) return refuse(guest, status.error().message);
+  const bool is_full = errno == ENOSPC || errno == EDQUOT;
+  if (!status)
+    return refuse(guest, status.error().message, is_full ? Again::kWhenDone : Again::kSoon);
   guest.part_left -= static_cast<uint32_t>(got);
   return guest.part_left != 0 || end_part(guest);
 }
@@ -246,14 +210,17 @@ bool Receiver::handle(Guest& guest) {
 }
 
 bool Receiver::take_offer(Guest& guest, const cluster::Offer& offer) {
-  const Bringer bringer{agent_name(guest.node, offer.pid, offer.start_time_ticks), guest.node,
-                        offer.spool, offer.rank_count};
-  if (guest.node == settings_.node) return refuse(guest, "it has the name of this node");
+  const LeaseOwner owner{guest.node, offer.pid, offer.start_time_ticks, {}, true};
+  const Bringer bringer{Marks::agent_name(owner), guest.node, offer.spool, offer.rank_count};
+  if (guest.node == settings_.node)
+    return refuse(guest, "it has the name of this node", Again::kNever);
   if (offer.world_size != settings_.world_size)
-    return refuse(guest, "it is of a launch of " + std::to_string(offer.world_size) +
-                             " ranks, this one has " + std::to_string(settings_.world_size));
-  const std::string lease = cluster::agent_lease(settings_.job_folder, guest.node);
-  const std::optional<LeaseOwner> held = read_lease(lease);
+    return refuse(guest,
+                  "it is of a launch of " + std::to_string(offer.world_size) +
+                      " ranks, this one has " + std::to_string(settings_.world_size),
+                  Again::kNever);
+  // Another one each time: an archive that was begun before must not count as one that has this.
+  Marks marks(settings_.job_folder, owner, ++offer_count_);
   const std::string holder = places_.holder(bringer);
   const auto is_holders = [&](const auto& one) {
     return one.second.get() != &guest && !holder.empty() && one.second->agent == holder;
@@ -263,21 +230,25 @@ bool Receiver::take_offer(Guest& guest, const cluster::Offer& offer) {
       holder != bringer.agent && std::any_of(guests_.begin(), guests_.end(), [&](const auto& one) {
         return is_holders(one) && one.second->fd;
       });
-  if (held && held->is_alive && (is_there || !is_lease_of(*held, guest.node, holder)))
-    return refuse(guest, "another agent of node " + guest.node + " is there");
+  const std::optional<LeaseOwner> held = marks.held();
+  if (held && held->is_alive && (is_there || !Marks::is_kept_for(*held, guest.node, holder)))
+    return refuse(guest, "another agent of node " + guest.node + " is there", Again::kSoon);
   // The connection that broke may have something left; it must not come over what comes now.
-  std::erase_if(guests_, is_holders);
+  std::erase_if(guests_, [&](const auto& one) {
+    if (!is_holders(one)) return false;
+    if (one.second->marks) one.second->marks->withdraw();
+    return true;
+  });
   Status status = cluster::make_agents_folder(settings_.job_folder);
+  for (const auto& [fd, one] : guests_) {
+    if (status && one->marks && one->node == guest.node) status = one->marks->give_way();
+  }
   Result<UniqueFd> folder = status ? places_.open(bringer) : Result<UniqueFd>(status.error());
-  if (folder)
-    status =
-        write_lease_of(lease, {guest.node, offer.pid, offer.start_time_ticks, kDelivered, true});
-  if (!folder || !status) return refuse(guest, (folder ? status.error() : folder.error()).message);
-  cluster::clear_done(settings_.job_folder, guest.node);
+  if (folder) status = marks.take_lease();
+  if (!folder || !status) return refuse(guest, folder ? status.error() : folder.error());
   guest.agent = bringer.agent;
+  guest.marks = std::move(marks);
   guest.folder = std::make_shared<UniqueFd>(std::move(*folder));
-  // Another one each time: an archive that was begun before must not count as one that has this.
-  guest.mark = bringer.agent + " " + std::to_string(++offer_count_) + " " + kDelivered;
   guest.beaten_ms = now_ms();
   return true;
 }
@@ -301,51 +272,61 @@ bool Receiver::take_part(Guest& guest, const cluster::Part& part) {
   const bool is_whole = part.mode == cluster::PartMode::kWhole;
   if (guest.is_closed || !is_file_name(name) || part.byte_count > kMaxPartBytes) return false;
   if (!is_whole && part.mode != cluster::PartMode::kAppend) return false;
-  if (part.total_bytes > settings_.node_bytes || part.offset > part.total_bytes ||
-      part.byte_count > part.total_bytes - part.offset)
+  if (part.offset > part.total_bytes || part.byte_count > part.total_bytes - part.offset)
     return false;
   const auto known = guest.file_bytes.find(name);
   const uint64_t there_bytes = known == guest.file_bytes.end() ? 0 : known->second;
-  if (guest.stored_bytes - there_bytes + part.total_bytes > settings_.node_bytes)
-    return refuse(guest, "it is larger than --disk allows");
+  if (part.total_bytes > settings_.node_bytes)
+    return refuse(guest,
+                  name + " has " + std::to_string(part.total_bytes) + " bytes, --disk allows " +
+                      std::to_string(settings_.node_bytes) + " of a node: give it more",
+                  Again::kNever);
+  if (guest.stored_bytes - there_bytes > settings_.node_bytes - part.total_bytes)
+    return refuse(guest, "it is larger than --disk allows", Again::kWhenDone);
   const bool goes_on = is_whole && part.offset != 0;
   if (goes_on && (guest.part_of != name || guest.part.mode != part.mode ||
                   guest.part.offset + guest.part.byte_count != part.offset))
     return false;
   if (!is_whole && part.offset != there_bytes) return false;
   if (!has_room(guest, part.byte_count))
-    return refuse(guest, "no room for it in " + settings_.job_folder);
-  if (!goes_on && !open_part(guest, part, name)) return refuse(guest, "cannot write " + name);
+    return refuse(guest, "no room for it in " + settings_.job_folder, Again::kWhenDone);
+  if (!goes_on) {
+    if (Status status = open_part(guest, part, name); !status) return refuse(guest, status.error());
+  }
   guest.part = part;
   guest.part_of = name;
   guest.part_left = part.byte_count;
   return guest.part_left != 0 || end_part(guest);
 }
 
-bool Receiver::open_part(Guest& guest, const cluster::Part& part, const std::string& name) {
+Status Receiver::open_part(Guest& guest, const cluster::Part& part, const std::string& name) {
   const bool is_whole = part.mode == cluster::PartMode::kWhole;
   const std::string file = is_whole ? part_name(name) : name;
   const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | (is_whole ? O_TRUNC : O_APPEND);
   guest.part_file.reset(openat(guest.folder->get(), file.c_str(), flags, 0600));
   struct stat status {};
-  if (!guest.part_file || fstat(guest.part_file.get(), &status) != 0 || !S_ISREG(status.st_mode))
-    return false;
-  return is_whole || static_cast<uint64_t>(status.st_size) == part.offset;
+  if (!guest.part_file || fstat(guest.part_file.get(), &status) != 0)
+    return errno_error("cannot write", name, errno);
+  if (!S_ISREG(status.st_mode)) return Error{Code::kInvalid, "cannot write " + name};
+  // Cut or removed by somebody: whole it can be brought.
+  if (!is_whole && static_cast<uint64_t>(status.st_size) != part.offset)
+    return Error{Code::kIo, name + " is not as it was brought"};
+  return {};
 }
 
 /// All bytes of a frame are written.
 bool Receiver::end_part(Guest& guest) {
   const uint64_t end = guest.part.offset + guest.part.byte_count;
   const bool is_whole = guest.part.mode == cluster::PartMode::kWhole;
-  if (!is_whole) guest.store(guest.part_of, end);
   if (is_whole && end != guest.part.total_bytes) return true;
+  if (!is_whole) guest.store(guest.part_of, end);
   const std::string name = std::exchange(guest.part_of, {});
   guest.part_file.reset();
   if (!is_whole) return true;
   guest.store(name, end);
   const int folder = guest.folder->get();
   if (renameat(folder, part_name(name).c_str(), folder, name.c_str()) == 0) return true;
-  return refuse(guest, "cannot write " + name);
+  return refuse(guest, errno_error("cannot write", name, errno));
 }
 
 /// A segment that went to keep --disk.
@@ -358,131 +339,6 @@ bool Receiver::take_gone(Guest& guest, const cluster::Gone& gone) {
   guest.file_bytes.erase(known);
   unlinkat(guest.folder->get(), name.c_str(), 0);
   return true;
-}
-
-/// The courier removes its own when an archive has this: it must outlive a crash of this node.
-bool Receiver::take_complete(Guest& guest) {
-  if (guest.is_closed || !guest.part_of.empty()) return false;
-  guest.is_closed = true;
-  std::vector<std::string> files;
-  for (const auto& [name, bytes] : guest.file_bytes) files.push_back(name);
-  syncs_.add(guest.mark, guest.folder, std::move(files));
-  return true;
-}
-
-void Receiver::take_synced() {
-  for (const auto& [mark, status] : syncs_.take_done(std::chrono::milliseconds(0))) {
-    for (auto& [fd, guest] : guests_) {
-      if (guest->mark == mark && !guest->is_refused) deliver(*guest, status);
-    }
-  }
-}
-
-void Receiver::deliver(Guest& guest, Status status) {
-  if (status) status = cluster::make_agents_folder(settings_.job_folder);
-  guest.ledger = ledger_of(settings_.job_folder);
-  if (status) status = cluster::mark_done(settings_.job_folder, guest.node, guest.mark);
-  if (!status) {
-    refuse(guest, status.error().message);
-    return;
-  }
-  guest.is_complete = true;
-  const std::string lease = cluster::agent_lease(settings_.job_folder, guest.node);
-  const std::optional<LeaseOwner> held = read_lease(lease);
-  if (held && is_lease_of(*held, guest.node, guest.agent)) unlink(lease.c_str());
-}
-
-/// Keeps the leases of couriers that are heard of; tells those whose node an archive has.
-void Receiver::look_after_guests() {
-  const int64_t now = now_ms();
-  std::vector<int> gone;
-  for (auto& [fd, guest] : guests_) {
-    if (!look_after(*guest, now)) gone.push_back(fd);
-  }
-  for (const int fd : gone) drop(fd, "it is silent");
-}
-
-/// False: its connection is to be closed. A leaver has none that could be silent.
-bool Receiver::look_after(Guest& guest, int64_t now_ms) {
-  const int64_t patience_ms = guest.is_refused ? kFarewellMs
-                              : guest.folder   ? kSilentMs
-                                               : kHandshakeMs;
-  if (!guest.fd && guest.is_refused) return false;
-  if (guest.fd && now_ms - guest.heard_ms > patience_ms) {
-    pollfd waiting{guest.fd.get(), POLLIN, 0};
-    if (guest.is_refused || poll(&waiting, 1, 0) == 0) return false;
-  }
-  if (!guest.folder || guest.is_refused || guest.is_assembled) return true;
-  if (guest.is_complete) {
-    if (settings_.waits_for_archive &&
-        cluster::is_done(settings_.job_folder, guest.node, guest.mark))
-      return true;
-    if (is_in_archive(guest)) return tell_assembled(guest);
-    return guest.fd && refuse(guest, "it was removed before an archive had it");
-  }
-  if (now_ms - guest.beaten_ms >= kBeatMs) {
-    touch_lease_of(cluster::agent_lease(settings_.job_folder, guest.node));
-    guest.beaten_ms = now_ms;
-  }
-  return true;
-}
-
-/// That its mark is gone says so; but somebody may just have cleaned up. Rings become part of the
-/// spool under another name.
-bool Receiver::is_in_archive(const Guest& guest) const {
-  struct stat status {};
-  if (settings_.waits_for_archive) {
-    const struct stat ledger = ledger_of(settings_.job_folder);
-    if (ledger.st_ino == 0 || is_same_file(ledger, guest.ledger)) return false;
-    if (settings_.drops_spool) return true;
-  }
-  return std::all_of(guest.file_bytes.begin(), guest.file_bytes.end(), [&](const auto& file) {
-    if (is_ring_name(file.first)) return true;
-    return fstatat(guest.folder->get(), file.first.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-           static_cast<uint64_t>(status.st_size) == file.second;
-  });
-}
-
-bool Receiver::tell_assembled(Guest& guest) {
-  auto frame = cluster::make_frame<cluster::Assembled>();
-  const std::string place = settings_.node + ":" + settings_.job_folder;
-  place.copy(frame.place, sizeof(frame.place) - 1);
-  guest.is_assembled = true;
-  if (!cluster::send_frame(guest.fd.get(), frame)) return false;
-  places_.tell(guest.agent);
-  return true;
-}
-
-/// Says why, and waits a little for the courier to read it. Its lease runs out, so that the archive
-/// names its node.
-bool Receiver::refuse(Guest& guest, const std::string& reason) const {
-  AON_LOG_WARNING("spool of %s is refused: %s", guest.node.c_str(), reason.c_str());
-  auto frame = cluster::make_frame<cluster::Refused>();
-  reason.copy(frame.reason, sizeof(frame.reason) - 1);
-  guest.is_refused = true;
-  guest.give_up_part();
-  guest.heard_ms = now_ms();
-  return cluster::send_frame(guest.fd.get(), frame);
-}
-
-void Receiver::drop(int fd, const char* why) {
-  const auto found = guests_.find(fd);
-  if (found == guests_.end()) return;
-  Guest& guest = *found->second;
-  guest.give_up_part();
-  if (guest.fd && guest.is_closed && !guest.is_assembled && !guest.is_refused) {
-    auto leaver = guests_.extract(found);  // all that it has is here
-    leaver.mapped()->fd.reset();
-    leaver.key() = --leaver_number_;  // poll() looks at none of them
-    guests_.insert(std::move(leaver));
-    return;
-  }
-  if (guest.folder && !guest.is_complete && !guest.is_refused)
-    AON_LOG_WARNING("spool of %s is not complete: %s", guest.node.c_str(), why);
-  const bool is_dropped =
-      guest.is_assembled && settings_.waits_for_archive && settings_.drops_spool;
-  if (guest.folder) places_.leave(guest.agent, is_dropped ? 0 : guest.stored_bytes);
-  guests_.erase(found);
 }
 
 }  // namespace aon::delivery

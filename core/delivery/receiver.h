@@ -5,7 +5,7 @@
 ///
 ///     accepted --proof right--> known --Offer--> receiving --Complete, synced--> delivered
 ///     delivered --an archive that has it--> Assembled, closed
-///     known, receiving, delivered --no room, not to be had--> Refused(reason), closed
+///     known, receiving, delivered --no room, not to be had--> Refused(reason, again), closed
 ///                                 --silent for kSilentMs, nonsense--> dropped
 ///     receiving after its Complete, delivered --courier gone--> leaver: all of it is here, and it
 ///                                             stays a guest until an archive has it
@@ -28,13 +28,14 @@
 #include "core/base/unique_fd.h"
 #include "core/cluster/address.h"
 #include "core/cluster/frames.h"
-#include "core/cluster/presence.h"
+#include "core/delivery/marks.h"
 #include "core/delivery/places.h"
 #include "core/delivery/syncs.h"
 
 namespace aon::delivery {
 
 constexpr int kSilentMs = 15'000;
+constexpr int64_t kLongestSyncMs = 600'000;  ///< a disk that takes longer does not come back
 constexpr size_t kMaxGuests = 4096;
 constexpr uint32_t kMaxPartBytes = 1u << 20;  ///< in one frame
 
@@ -45,10 +46,8 @@ struct ReceiverSettings {
   uint32_t world_size = 0;        ///< of the launch; couriers of another one are refused
   bool waits_for_archive = true;  ///< false: a courier is told as soon as all it brought is here
   bool drops_spool = false;       ///< an archive that has it leaves no spool
+  int64_t longest_sync_ms = kLongestSyncMs;
 };
-
-/// True for a mark in DIR/agents, as it was just read, that a receiver keeps.
-bool is_mark_of_guest(const std::string& job_folder, const cluster::NodePresence& node);
 
 class Receiver {
  public:
@@ -78,18 +77,20 @@ class Receiver {
   bool handle(Guest& guest);
   bool take_offer(Guest& guest, const cluster::Offer& offer);
   bool take_part(Guest& guest, const cluster::Part& part);
-  bool open_part(Guest& guest, const cluster::Part& part, const std::string& name);
+  Status open_part(Guest& guest, const cluster::Part& part, const std::string& name);
   bool end_part(Guest& guest);
   bool take_gone(Guest& guest, const cluster::Gone& gone);
   bool take_complete(Guest& guest);
   void take_synced();
-  void deliver(Guest& guest, Status status);
+  void deliver(Guest& guest);
   bool has_room(const Guest& guest, uint64_t more_bytes) const;
   void look_after_guests();
   bool look_after(Guest& guest, int64_t now_ms);
+  bool look_after_complete(Guest& guest);
   bool is_in_archive(const Guest& guest) const;
   bool tell_assembled(Guest& guest);
-  bool refuse(Guest& guest, const std::string& reason) const;
+  bool refuse(Guest& guest, const Error& error);
+  bool refuse(Guest& guest, const std::string& reason, cluster::Again again);
   void drop(int fd, const char* why);
 
   ReceiverSettings settings_;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -90,6 +91,17 @@ TEST_F(AddressFile, lies_in_a_folder_that_becomes_private) {
   fs::create_directory_symlink("elsewhere", agents_);
   EXPECT_EQ(make_agents_folder(folder_).error().code, Code::kInvalid);
   EXPECT_FALSE(read_address(agents_, "n1"));
+}
+
+/// It is this user's all the same.
+TEST_F(AddressFile, lies_in_a_folder_that_cannot_be_opened_for_want_of_a_descriptor) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const Status status = make_agents_folder(folder_);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(status.error().code, Code::kIo) << status.error().message;
 }
 
 TEST_F(AddressFile, that_makes_no_sense_is_refused) {

@@ -46,8 +46,8 @@ class Delivery : public testing::Test {
   void TearDown() override { stop_receiver(); }
 
   void start_receiver(bool waits_for_archive) {
-    receiver_ = std::make_unique<Receiver>(
-        ReceiverSettings{job_.string(), "n1", kNodeBytes, kWorld, waits_for_archive});
+    receiver_ = std::make_unique<Receiver>(ReceiverSettings{
+        job_.string(), "n1", kNodeBytes, kWorld, waits_for_archive, false, longest_sync_ms_});
     auto address = receiver_->start({"127.0.0.1"});
     ASSERT_TRUE(address) << address.error().message;
     address_ = *address;
@@ -157,6 +157,7 @@ class Delivery : public testing::Test {
   const fs::path& root_ = folder_.path();
   const fs::path job_ = root_ / "job";
   const fs::path there_ = root_ / "there";
+  int64_t longest_sync_ms_ = kLongestSyncMs;
   cluster::AgentAddress address_;
   std::unique_ptr<Receiver> receiver_;
   std::atomic<bool> is_stopping_{false};

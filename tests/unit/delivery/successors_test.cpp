@@ -1,6 +1,8 @@
 // Agents of one node, one after the other, that bring the same spool.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/unit/delivery/delivery_case.h"
 
 namespace aon::delivery {
@@ -95,6 +97,76 @@ TEST_F(Successors, lose_no_lease_to_one_that_is_delivered_late) {
   is_stopping_ = true;
   thread_.join();
   EXPECT_EQ(holder_pid(), kOther);
+}
+
+/// Else an archive that has what it brought would not be made, or not be told to it.
+TEST_F(Successors, leave_the_mark_of_another_agent_whose_spool_waits) {
+  write(there_ / "definitions.aon", "of the first");
+  Courier first(sender());
+  ASSERT_TRUE(first.connect(address_));
+  ASSERT_TRUE(first.send_rest());
+  ASSERT_TRUE(is_marked(Presence::kDone));
+  const std::string mark = presence().at(0).token;
+  UniqueFd other = offer_of_another();
+  ASSERT_TRUE(wait_until([&] { return holder_pid() == kOther; }));
+  const auto is_kept = [&] {
+    const auto nodes = presence();
+    return std::any_of(nodes.begin(), nodes.end(), [&](const cluster::NodePresence& one) {
+      return one.presence == Presence::kDone && one.token == mark;
+    });
+  };
+  EXPECT_TRUE(is_kept());
+  const auto nodes = presence();
+  ASSERT_FALSE(nodes.empty());
+  EXPECT_EQ(nodes[0].node, "n2");
+  EXPECT_EQ(nodes[0].presence, Presence::kLive) << "the other one records";
+  usleep(700'000);  // a look of the receiver
+  EXPECT_TRUE(first.beat()) << first.refusal();
+  ASSERT_TRUE(say(other, make_frame<cluster::Complete>()));
+  ASSERT_TRUE(wait_until([&] { return presence()[0].presence == Presence::kDone; }));
+  EXPECT_TRUE(is_kept());
+  make_archive();
+  EXPECT_EQ(told(&first), "n1:" + job_.string());
+  EXPECT_FALSE(fs::exists(job_ / "agents"));
+}
+
+TEST_F(Successors, leave_one_that_has_gone_a_guest_until_an_archive_has_it) {
+  {
+    Courier first(sender());
+    ASSERT_TRUE(first.connect(address_));
+    ASSERT_TRUE(first.send_rest());
+    ASSERT_TRUE(is_marked(Presence::kDone));
+  }
+  {
+    const UniqueFd other = offer_of_another();
+    ASSERT_TRUE(wait_until([&] { return holder_pid() == kOther; }));
+  }
+  is_stopping_ = true;
+  thread_.join();
+  for (int i = 0; i < 40; ++i) receiver_->step(20);
+  EXPECT_EQ(receiver_->guest_count(), 1u) << "nobody would make an archive with it";
+  make_archive();
+  EXPECT_TRUE(wait_until([&] {
+    receiver_->step(20);
+    return receiver_->guest_count() == 0;
+  }));
+}
+
+/// Which may be the lease of an agent that is not heard of any more.
+TEST_F(Successors, have_their_lease_touched_by_nobody_else) {
+  const UniqueFd first = offer_by_hand();
+  ASSERT_TRUE(wait_until([&] { return holder_pid() == kPid; }));
+  const UniqueFd clock = offer_by_hand("n3");
+  const fs::path beaten = cluster::agent_lease(job_.string(), "n3");
+  ASSERT_TRUE(wait_until([&] { return fs::exists(beaten); }));
+  const std::string lease = cluster::agent_lease(job_.string(), "n2");
+  ASSERT_TRUE(write_lease_of(lease, {"n2", kOther, 0, "delivered", true}));
+  const auto written = fs::last_write_time(lease);
+  for (int i = 0; i < 2; ++i) {
+    const auto before = fs::last_write_time(beaten);
+    ASSERT_TRUE(wait_until([&] { return fs::last_write_time(beaten) != before; }));
+  }
+  EXPECT_EQ(fs::last_write_time(lease), written);
 }
 
 }  // namespace

@@ -171,5 +171,44 @@ TEST_F(SlowDisk, is_told_of_what_is_not_there) {
   EXPECT_FALSE(done[1].status);
 }
 
+/// All of the file system, then: it is no reason to have it brought again.
+TEST_F(SlowDisk, is_synced_where_a_file_cannot_be_opened_for_want_of_a_descriptor) {
+  const auto folder = open_spool();
+  write(there_ / "p0.0.aon", "all");
+  const int whole_before = g_whole_count;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const Status status = sync_files(folder->get(), {"p0.0.aon"});
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(status) << status.error().message;
+  EXPECT_EQ(g_whole_count - whole_before, 1);
+}
+
+/// A server that is gone never answers: whoever waits is told, and nobody is kept.
+TEST_F(SlowDisk, that_never_ends_refuses_whom_it_keeps) {
+  stop_receiver();
+  longest_sync_ms_ = 300;
+  start_receiver(true);
+  g_is_held = true;
+  Courier courier(sender());
+  ASSERT_TRUE(courier.connect(address_));
+  {
+    const UniqueFd gone = offer_by_hand("n3");
+    ASSERT_TRUE(say(gone, make_frame<cluster::Complete>()));
+  }
+  ASSERT_TRUE(courier.send_rest());
+  EXPECT_EQ(told(&courier),
+            job_.string() + " does not take it: its file system did not sync it in 0 s");
+  EXPECT_EQ(courier.again(), cluster::Again::kNever);
+  is_stopping_ = true;
+  thread_.join();
+  EXPECT_TRUE(wait_until([&] {
+    receiver_->step(20);
+    return receiver_->open_count() == 0 && receiver_->guest_count() == 0;
+  }));
+}
+
 }  // namespace
 }  // namespace aon::delivery
