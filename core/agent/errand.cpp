@@ -29,9 +29,10 @@ constexpr int64_t kLongestLastRefusedPauseMs = 4000;
 
 std::string agents_of(const Config& config) { return cluster::agents_folder(config.job_folder); }
 
-Errand::Errand(const Config& config, delivery::Sender sender)
+Errand::Errand(const Config& config, delivery::Sender sender, std::atomic<int64_t>* assembling_ms)
     : config_(config),
       courier_(std::move(sender)),
+      assembling_ms_(assembling_ms),
       try_pause_ms_(kFirstPauseMs),
       refused_pause_ms_(kRefusedPauseMs) {}
 
@@ -67,6 +68,7 @@ bool Errand::hand_over() {
   Status status = courier_.send_rest();
   while (status) {  // as long as the keeper waits
     const Result<std::string> place = courier_.wait_assembled(kNewsMs);
+    assembling_ms_->store(courier_.assembling_ms(), std::memory_order_relaxed);
     if (!place) {
       status = place.error();
     } else if (!place->empty()) {

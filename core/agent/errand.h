@@ -10,6 +10,7 @@
 /// Thread: one.   Errors: told in the log; the spool stays here.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,7 +28,8 @@ std::string agents_of(const Config& config);
 
 class Errand {
  public:
-  Errand(const Config& config, delivery::Sender sender);
+  /// `assembling_ms`: when it was last said that somebody makes the archive.
+  Errand(const Config& config, delivery::Sender sender, std::atomic<int64_t>* assembling_ms);
 
   /// What the process ends with; nullopt: it goes on. `is_last`: the ranks have ended.
   std::optional<int> try_to_connect(bool is_last);
@@ -50,6 +52,7 @@ class Errand {
 
   const Config& config_;
   delivery::Courier courier_;
+  std::atomic<int64_t>* assembling_ms_;
   std::string problem_;  ///< the last one; empty: there was none
   int64_t try_pause_ms_;
   int64_t refused_pause_ms_;

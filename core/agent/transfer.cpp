@@ -41,6 +41,8 @@ constexpr int64_t kSettleMs = 3000;
 constexpr int64_t kFindMs = 5000;        ///< for nodes to find each other when a launch is over
 constexpr int64_t kFarewellMs = 10'000;  ///< until all guests are told
 constexpr int64_t kKilledMs = 2000;
+constexpr int64_t kAssemblingMs = 20'000;            ///< since it was last said
+constexpr int64_t kLongestAssemblingMs = 3'600'000;  ///< as long as finish.cpp waits
 constexpr int64_t kHungMs = delivery::kLongestSyncMs;
 constexpr int64_t kLeastWaitMs = (kLeaseDeadSeconds + 5) * 1000;
 
@@ -128,8 +130,9 @@ int run_receiver(const Config& config, uint32_t world_size, Shared* shared, int 
   return kDelivered;
 }
 
-int run_courier(const Config& config, delivery::Sender sender, int end_fd) {
-  Errand errand(config, std::move(sender));
+int run_courier(const Config& config, delivery::Sender sender, std::atomic<int64_t>* assembling_ms,
+                int end_fd) {
+  Errand errand(config, std::move(sender), assembling_ms);
   cluster::AddressMirror mirror(agents_of(config), config.meeting, config.node);
   // An earlier agent's is no longer the whole truth.
   ::unlink((config.job_folder + "/" + delivery::kDeliveredNote).c_str());
@@ -235,6 +238,7 @@ bool Transfer::start(Role role) {
     shared_ = new (memory) Shared{};
   }
   shared_->turn_ms.store(now_ms(), std::memory_order_relaxed);
+  shared_->assembling_ms.store(0, std::memory_order_relaxed);
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return false;
   const UniqueFd their_end(ends[0]);
@@ -271,7 +275,7 @@ void Transfer::run(Role role, int end_fd) {
       code = run_courier(
           config_,
           {config_.folder, config_.node, keeper, process_start_time_ticks(keeper), ranks, world},
-          end_fd);
+          &shared_->assembling_ms, end_fd);
     }
   } catch (const std::exception& error) {
     AON_LOG_WARNING("%s", error.what());
@@ -326,10 +330,19 @@ bool Transfer::deliver(const std::function<void()>& beat) {
   return wait_for_end(wait_ms(config_), beat);
 }
 
+/// A courier is let wait as long as somebody makes the archive that may have its spool.
+int64_t Transfer::until(int64_t start_ms, int64_t timeout_ms) const {
+  const int64_t said_ms = shared_->assembling_ms.load(std::memory_order_relaxed);
+  if (role_ != Role::kCourier || end_ || said_ms == 0) return start_ms + timeout_ms;
+  return std::clamp(said_ms + kAssemblingMs, start_ms + timeout_ms,
+                    start_ms + std::max(timeout_ms, kLongestAssemblingMs));
+}
+
 /// Waits for the process to end, and ends it when it takes too long; one that hangs in the kernel
 /// is left to it. True: its errand is done.
 bool Transfer::wait_for_end(int64_t timeout_ms, const std::function<void()>& beat) {
-  const int64_t until_ms = now_ms() + timeout_ms;
+  const int64_t start_ms = now_ms();
+  int64_t until_ms = 0;
   bool is_killed = false;
   int status = 0;
   pid_t ended = 0;
@@ -338,6 +351,7 @@ bool Transfer::wait_for_end(int64_t timeout_ms, const std::function<void()>& bea
     ended = ::waitpid(process_, &status, WNOHANG);
     if (ended == process_) ended_cpu_ns_ += cpu_ns;
     if (ended != 0 && !(ended < 0 && errno == EINTR)) break;
+    if (!is_killed) until_ms = until(start_ms, timeout_ms);
     const int64_t late_ms = now_ms() - until_ms;
     if (late_ms >= 0 && !std::exchange(is_killed, true)) {
       if (role_ == Role::kCourier && !end_)  // else the receiver is to take its place

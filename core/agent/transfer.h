@@ -3,7 +3,8 @@
 ///
 ///     none --launch spans nodes, nobody else is seen in DIR/agents--> receiver | courier
 ///     courier --rank 0 turns out to be here--> receiver
-///     courier --deliver()--> the archive of rank 0's node has the spool, or not
+///     courier --deliver()--> the archive of rank 0's node has the spool, or not; as long as one is
+///                            made, it is waited for
 ///
 /// It alone touches the network, large files and the meeting folder, which may be in a home
 /// directory that hangs; the keeper looks at what the two share, and leaves it when it does not
@@ -62,6 +63,7 @@ class Transfer {
     std::atomic<uint32_t> open_count;
     std::atomic<uint32_t> guest_ranks;   ///< of all that ever came
     std::atomic<int64_t> turn_ms;        ///< of the receiver, the last one
+    std::atomic<int64_t> assembling_ms;  ///< when the courier last heard of an assembly; 0: never
   };
   enum class Role { kNone, kReceiver, kCourier };
 
@@ -73,6 +75,7 @@ class Transfer {
   [[noreturn]] void run(Role role, int end_fd);
   bool is_running() const;
   bool is_hung();
+  int64_t until(int64_t start_ms, int64_t timeout_ms) const;
   bool wait_for_end(int64_t timeout_ms, const std::function<void()>& beat);
 
   const Config& config_;

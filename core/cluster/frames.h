@@ -45,6 +45,7 @@ enum class FrameType : uint16_t {
   kComplete,
   kAssembled,
   kRefused,
+  kAssembling,
 };
 
 struct FrameHeader {
@@ -151,6 +152,11 @@ struct Refused {
   char reason[kMaxPlace];
   Again again;
 };
+/// Somebody makes the archive now: said every kLeaseBeatSeconds to whose spool is here.
+struct Assembling {
+  static constexpr FrameType kType = FrameType::kAssembling;
+  FrameHeader header;
+};
 
 constexpr size_t kMaxFrameBytes = sizeof(Answer);
 
@@ -192,6 +198,8 @@ constexpr size_t frame_bytes(FrameType type) {
       return sizeof(Assembled);
     case FrameType::kRefused:
       return sizeof(Refused);
+    case FrameType::kAssembling:
+      return sizeof(Assembling);
     case FrameType::kNone:
       break;
   }

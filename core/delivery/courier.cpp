@@ -260,6 +260,10 @@ Status Courier::take_notice(int timeout_ms) {
     place_.assign(assembled.place, strnlen(assembled.place, sizeof(assembled.place)));
     return {};
   }
+  if (frame.type() == cluster::FrameType::kAssembling) {
+    assembling_ms_ = now_ms();
+    return {};
+  }
   if (frame.type() != cluster::FrameType::kRefused) return lose("rank 0's node talks nonsense");
   const auto refused = frame.take<cluster::Refused>();
   refusal_.assign(refused.reason, strnlen(refused.reason, sizeof(refused.reason)));

@@ -48,6 +48,8 @@ class Courier {
   const std::string& refusal() const { return refusal_; }
   /// Whether it may want it later.
   cluster::Again again() const { return again_; }
+  /// When the receiver last said that somebody makes the archive; 0: never.
+  int64_t assembling_ms() const { return assembling_ms_; }
 
   /// Sends what is new, and tells what is gone.
   Status send_new();
@@ -83,6 +85,7 @@ class Courier {
   std::map<std::string, Sent> sent_;
   int64_t next_append_ms_ = 0;
   int64_t reached_ms_ = 0;
+  int64_t assembling_ms_ = 0;
   std::string refusal_;
   cluster::Again again_ = cluster::Again::kNever;
   std::string place_;  ///< HOST:DIR, when the archive is there

@@ -87,6 +87,7 @@ class Receiver {
   void look_after_guests();
   bool look_after(Guest& guest, int64_t now_ms);
   bool look_after_complete(Guest& guest);
+  void tell_assembling(int64_t now_ms);
   bool is_in_archive(const Guest& guest) const;
   bool tell_assembled(Guest& guest);
   bool refuse(Guest& guest, const Error& error);
@@ -102,6 +103,7 @@ class Receiver {
   Syncs syncs_;
   uint64_t offer_count_ = 0;
   int64_t next_look_ms_ = 0;
+  int64_t next_telling_ms_ = 0;
 };
 
 }  // namespace aon::delivery

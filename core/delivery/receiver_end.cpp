@@ -87,6 +87,7 @@ void Receiver::look_after_guests() {
     if (!look_after(*guest, now)) gone.push_back(fd);
   }
   for (const int fd : gone) drop(fd, "it is silent");
+  tell_assembling(now);
 }
 
 /// False: its connection is to be closed. A leaver has none that could be silent.
@@ -120,6 +121,22 @@ bool Receiver::look_after_complete(Guest& guest) {
   if (settings_.waits_for_archive && guest.marks->is_done()) return true;
   if (is_in_archive(guest)) return tell_assembled(guest);
   return guest.fd && refuse(guest, "it was removed before an archive had it", Again::kNever);
+}
+
+/// Who waits for an archive waits longer where one is made.
+void Receiver::tell_assembling(int64_t now_ms) {
+  const auto waits = [](const auto& one) {
+    const Guest& guest = *one.second;
+    return guest.fd && guest.is_complete && !guest.is_assembled && !guest.is_refused;
+  };
+  if (now_ms < next_telling_ms_ || std::none_of(guests_.begin(), guests_.end(), waits)) return;
+  next_telling_ms_ = now_ms + kBeatMs;
+  const std::optional<LeaseOwner> owner = read_lease(settings_.job_folder + "/assemble.lease");
+  if (!owner || !owner->is_alive) return;
+  const auto frame = cluster::make_frame<cluster::Assembling>();
+  for (const auto& one : guests_) {
+    if (waits(one)) static_cast<void>(cluster::send_frame(one.second->fd.get(), frame));
+  }
 }
 
 /// That its mark is gone says so; but somebody may just have cleaned up. Rings become part of the

@@ -169,6 +169,27 @@ class Delivery(TestCase):
         self.assertEqual({r["node"] for r in document["ranks"]}, {"n1", "n2", "n3"})
         self.assert_law(document)
 
+    def test_a_long_assembly_is_waited_for(self):
+        """Longer than --wait: the archive has what the others brought, and they are told so."""
+        lease = self.job_of("n1") / "assemble.lease"
+        marks = self.job_of("n1") / "agents"
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            job = pool.submit(self.launch, HEAT2D, "--size", 64, "--steps", 50)
+            wait_until(lambda: (self.job_of("n1") / "spool" / "n3").exists(), 60, "spool of n3")
+            lease.write_text("elsewhere 1 1 token\n")
+            wait_until(lambda: len(list(marks.glob("*.done"))) == HOSTS, 60, "the marks")
+            end = time.monotonic() + 32  # --wait is 25 s at the least
+            while time.monotonic() < end:
+                lease.touch()
+                time.sleep(1)
+            lease.unlink()
+            done = job.result()
+        self.assert_exit(done)
+        self.assert_whole(ledger(self.job_of("n1")))
+        for host in ("n2", "n3"):
+            note = (self.job_of(host) / "delivered.txt").read_text()
+            self.assertEqual(note, f"What {host} recorded is in n1:{LOCAL}\n")
+
     def test_a_lost_node_leaves_what_it_had_sent(self):
         self.start(*FOREVER)
         spool = self.job_of("n1") / "spool" / "n3"

@@ -50,6 +50,7 @@ class ErrandTo : public testing::Test {
   test::TemporaryFolder folder_;
   const fs::path& root_ = folder_.path();
   Config config_;
+  std::atomic<int64_t> assembling_ms_{0};
   std::unique_ptr<delivery::Receiver> receiver_;
   std::atomic<bool> is_stopping_{false};
   std::thread thread_;
@@ -57,7 +58,7 @@ class ErrandTo : public testing::Test {
 
 TEST_F(ErrandTo, a_receiver_ends_with_a_note) {
   start(64u << 20);
-  Errand errand(config_, sender());
+  Errand errand(config_, sender(), &assembling_ms_);
   EXPECT_FALSE(errand.try_to_connect(false));
   ASSERT_TRUE(errand.is_connected());
   EXPECT_TRUE(errand.hand_over());
@@ -70,7 +71,7 @@ TEST_F(ErrandTo, one_that_refuses_for_now_is_made_again_after_a_while) {
   const std::string agents = (root_ / "job").string() + "/agents";
   fs::create_directories(agents);
   std::ofstream(agents + "/n2.lease") << "n2 1 1 another\n";
-  Errand errand(config_, sender());
+  Errand errand(config_, sender(), &assembling_ms_);
   EXPECT_FALSE(errand.try_to_connect(false));
   ASSERT_TRUE(errand.is_connected());
   for (int i = 0; i < 100 && errand.is_connected(); ++i) {
@@ -100,7 +101,7 @@ TEST_F(ErrandTo, one_that_refuses_for_now_is_made_again_after_a_while) {
 TEST_F(ErrandTo, one_without_room_is_made_again_when_the_ranks_have_ended) {
   start(3u << 20);
   std::ofstream(config_.folder + "/topology.xml") << std::string(2u << 20, 'x');
-  Errand errand(config_, sender());
+  Errand errand(config_, sender(), &assembling_ms_);
   EXPECT_FALSE(errand.try_to_connect(false));
   for (int i = 0; i < 100 && errand.is_connected(); ++i) {
     errand.go_on();
@@ -118,7 +119,7 @@ TEST_F(ErrandTo, one_without_room_is_made_again_when_the_ranks_have_ended) {
 
 TEST_F(ErrandTo, one_that_never_takes_it_is_over) {
   start(1u << 20);
-  Errand errand(config_, sender());
+  Errand errand(config_, sender(), &assembling_ms_);
   EXPECT_FALSE(errand.try_to_connect(true));
   ASSERT_TRUE(errand.is_connected());
   EXPECT_FALSE(errand.hand_over());

@@ -138,5 +138,21 @@ TEST_F(Refusals, for_good_are_those_that_time_does_not_mend) {
   EXPECT_EQ(courier.again(), Again::kNever);
 }
 
+/// Who waits for an archive waits longer while one is made.
+TEST_F(Refusals, of_waiting_are_put_off_by_an_assembly) {
+  Courier courier(sender());
+  ASSERT_TRUE(courier.connect(address_));
+  ASSERT_TRUE(courier.send_rest());
+  ASSERT_TRUE(is_marked(Presence::kDone));
+  ASSERT_TRUE(courier.wait_assembled(2500));
+  EXPECT_EQ(courier.assembling_ms(), 0) << "nobody makes one";
+  const auto assembly = Lease::take((job_ / "assemble.lease").string());
+  ASSERT_TRUE(assembly);
+  EXPECT_TRUE(wait_until([&] {
+    EXPECT_TRUE(courier.wait_assembled(50));
+    return courier.assembling_ms() != 0;
+  }));
+}
+
 }  // namespace
 }  // namespace aon::delivery
