@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 
 #include "core/cluster/presence.h"
 #include "tools/joining.h"
@@ -22,10 +23,10 @@ namespace {
 using cluster::NodePresence;
 using cluster::Presence;
 
-std::vector<std::string> lost_nodes(const std::vector<NodePresence>& nodes) {
-  std::vector<std::string> lost;
+std::map<std::string, std::string> lost_nodes(const std::vector<NodePresence>& nodes) {
+  std::map<std::string, std::string> lost;
   for (const NodePresence& one : nodes) {
-    if (one.presence == Presence::kLost) lost.push_back(one.node);
+    if (one.presence == Presence::kLost) lost[one.node] = one.note;
   }
   return lost;
 }

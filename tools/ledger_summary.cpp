@@ -151,10 +151,18 @@ std::string incomplete_line(const Json& ledger) {
                                     text_of(process, "node"), text_of(process, "reason")));
   }
   std::vector<std::string> nodes;
-  for (const Json& node : member(job, "lost_nodes"))
-    nodes.push_back(node.is_string() ? node.get<std::string>() : node.dump());
+  std::vector<std::string> refused_nodes;
+  for (const Json& node : member(job, "lost_nodes")) {
+    const std::string name = node.is_string() ? node.get<std::string>() : node.dump();
+    const std::string refusal = text_of(member(job, "refused_nodes"), name.c_str());
+    if (refusal.empty()) nodes.push_back(name);
+    if (!refusal.empty()) refused_nodes.push_back(name + " (" + refusal + ")");
+  }
   std::string text;
   if (!nodes.empty()) text = "nodes that were lost, or their agents: " + first_of(nodes);
+  if (!refused_nodes.empty())
+    text += (text.empty() ? "" : "; ") +
+            ("spools that stay on their nodes: " + first_of(refused_nodes));
   if (!ranks.empty()) text += (text.empty() ? "" : "; ") + ("incomplete ranks: " + first_of(ranks));
   if (!processes.empty())
     text += (text.empty() ? "" : "; ") + ("incomplete processes: " + first_of(processes));

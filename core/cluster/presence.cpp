@@ -97,7 +97,7 @@ std::vector<NodePresence> read_presence(const std::string& job_folder) {
       continue;
     }
     const Presence presence = owner->is_alive ? Presence::kLive : Presence::kLost;
-    nodes[node] = {node, presence, "", owner->host, owner->pid};
+    nodes[node] = {node, presence, "", owner->host, owner->pid, owner->note};
   }
   std::vector<NodePresence> result;
   for (auto& [name, node] : nodes) result.push_back(std::move(node));

@@ -29,6 +29,7 @@ struct NodePresence {
   std::string token;  ///< of a mark: another agent of the same node makes another one
   std::string host;   ///< of a live or lost agent, as its lease says
   int32_t pid = 0;
+  std::string note{};  ///< of a lost one that brought its spool: why it could not; often empty
 };
 
 /// Ends the token of an agent that waits for the archive and, when told to, does a share of it.

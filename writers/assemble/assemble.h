@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,8 @@ struct AssembleOptions {
   std::function<bool()> may_drop_spool;  ///< asked just before; empty: it may
   symbols::DebugSearch symbol_search;    ///< where names and lines of functions come from
   bool is_snapshot = false;              ///< the job still runs: leave ring files and spool alone
-  std::vector<std::string> lost_nodes;   ///< whose agents ended before their spool was complete
+  /// Whose agents ended before their spool was complete, and why it was not brought here, if known.
+  std::map<std::string, std::string> lost_nodes;
   uint64_t disk_cap_bytes = 0;  ///< of spool and archive together, per node; 0: as the spool says
   // In shares (shares.h), where one process is enough otherwise:
   uint32_t share_count = 1;                ///< processes of this node, with all groups between them

@@ -53,8 +53,10 @@ bool is_killed_beside_ranks(const Model& model, const Group& group) {
 class Incomplete {
  public:
   explicit Incomplete(const LedgerFacts& facts) {
-    for (const std::string& node : facts.lost_nodes)
-      say("node " + node + " was lost: it died or hung, or its agent was killed");
+    for (const auto& [node, refusal] : facts.lost_nodes)
+      say(refusal.empty() ? "node " + node + " was lost: it died or hung, or its agent was killed"
+                          : "the spool of node " + node + " is still there: " + refusal +
+                                "; aon finalize joins the directories");
     const std::set<ledger::Identity> with_file = ledger::with_file_of_their_own(*facts.model);
     for (const Group& group : facts.model->groups) {
       // What a late agent saw of the end is told of the process that wrote a file.
@@ -121,7 +123,10 @@ Json job_json(const LedgerFacts& facts) {
   job["incomplete_ranks"] = std::move(incomplete.ranks);
   job["incomplete_processes"] = std::move(incomplete.processes);
   if (incomplete.unseen_end_count != 0) job["unseen_ends"] = incomplete.unseen_end_count;
-  if (!facts.lost_nodes.empty()) job["lost_nodes"] = facts.lost_nodes;
+  for (const auto& [node, refusal] : facts.lost_nodes) {
+    job["lost_nodes"].push_back(node);
+    if (!refusal.empty()) job["refused_nodes"][node] = refusal;
+  }
   if (facts.is_snapshot) job["snapshot"] = true;
   return job;
 }

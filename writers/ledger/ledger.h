@@ -44,13 +44,14 @@ struct LedgerFacts {
   const MetricTotals* totals = nullptr;              ///< null: not known
   uint64_t disk_used_bytes = 0;                      ///< spool and archive
   double assembly_seconds = 0;
-  uint32_t share_count = 1;             ///< processes that went through the events
-  uint32_t replaced_count = 0;          ///< of these, in the stead of a node that was silent
-  bool is_snapshot = false;             ///< of a job that still runs
-  size_t missing_node_count = 0;        ///< nodes whose spool is not there
-  std::vector<std::string> lost_nodes;  ///< whose agent ended before its spool was complete
-  const StepSummary* steps = nullptr;   ///< null: not analysed
-  std::vector<std::string> hangs;       ///< calls that had not returned when the job was over
+  uint32_t share_count = 1;       ///< processes that went through the events
+  uint32_t replaced_count = 0;    ///< of these, in the stead of a node that was silent
+  bool is_snapshot = false;       ///< of a job that still runs
+  size_t missing_node_count = 0;  ///< nodes whose spool is not there
+  /// Whose agents ended before their spool was complete, and why it was not brought here, if known.
+  std::map<std::string, std::string> lost_nodes;
+  const StepSummary* steps = nullptr;  ///< null: not analysed
+  std::vector<std::string> hangs;      ///< calls that had not returned when the job was over
 };
 
 /// Writes the ledger to `path` (0600).   Errors: kIo.

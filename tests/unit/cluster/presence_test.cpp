@@ -56,6 +56,18 @@ TEST_F(PresenceMarks, tell_how_far_each_node_is) {
   EXPECT_EQ(summary(), "n1 done, n2 live, n3.example.org live, n4 lost, ");
 }
 
+/// Of a node that could not bring its spool: whoever makes the archive tells why.
+TEST_F(PresenceMarks, tell_why_a_node_is_lost_where_that_is_known) {
+  const LeaseOwner owner{local_host_name(), 999999999, 1, "delivered", true, "no room for it"};
+  ASSERT_TRUE(write_lease_of(agent_lease(folder_, "n2"), owner));
+  lose("n3");
+  const std::vector<NodePresence> nodes = read_presence(folder_);
+  ASSERT_EQ(nodes.size(), 2u);
+  EXPECT_EQ(nodes[0].presence, Presence::kLost);
+  EXPECT_EQ(nodes[0].note, "no room for it");
+  EXPECT_EQ(nodes[1].note, "");
+}
+
 /// Of a launch whose programs come one after the other: the spool may not go with the first.
 TEST_F(PresenceMarks, tell_of_an_agent_that_waits_for_an_earlier_one) {
   EXPECT_FALSE(is_lease_awaited(folder_));

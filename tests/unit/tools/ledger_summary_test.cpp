@@ -222,6 +222,11 @@ TEST(LedgerSummary, claims_nothing_of_what_nobody_saw) {
   ledger["job"]["lost_nodes"] = {"n2"};
   EXPECT_EQ(summary_lines(ledger, "/job")[4],
             "nodes that were lost, or their agents: n2; incomplete ranks: 0, 1");
+  ledger["job"]["lost_nodes"] = {"n2", "n3"};
+  ledger["job"]["refused_nodes"] = {{"n3", "no room for it in /job"}};
+  EXPECT_EQ(summary_lines(ledger, "/job")[4],
+            "nodes that were lost, or their agents: n2; spools that stay on their nodes: n3 (no "
+            "room for it in /job); incomplete ranks: 0, 1");
 }
 
 TEST(LedgerSummary, does_not_count_the_unknown_node_of_a_rank_that_never_came) {
