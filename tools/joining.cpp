@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kOriginFile[] = "joined-from";
+using spool::kOriginFile;
 constexpr char kUnfinished[] = ".join-";  ///< begins the name of a folder that is being filled
 constexpr int kMaxSameNames = 1000;
 
@@ -93,15 +93,25 @@ bool includes_processes(const NodeFolder& all, const NodeFolder& some) {
                        some.processes.end());
 }
 
+/// Of a courier (core/delivery), which may have been lost before all of it came.
+bool is_brought(const NodeFolder& folder) { return folder.origin == spool::kBroughtOrigin; }
+
 /// Where the node of `folder` was recorded, as far as is known.
 const std::string& source_of(const NodeFolder& folder) {
-  return folder.origin.empty() ? folder.real_path : folder.origin;
+  return folder.origin.empty() || is_brought(folder) ? folder.real_path : folder.origin;
 }
 
 /// Whether the note of `held` names `wanted`, or what that is a copy of.
 bool names_origin(const NodeFolder& held, const NodeFolder& wanted) {
   return !held.origin.empty() &&
          (held.origin == wanted.real_path || held.origin == source_of(wanted));
+}
+
+/// What was brought is part of what lies where it was recorded, as long as it does.
+bool is_brought_from(const NodeFolder& held, const NodeFolder& wanted) {
+  return is_brought(held) && wanted.origin.empty() && held.host == wanted.host &&
+         (held.launch_id.empty() || held.launch_id == wanted.launch_id) &&
+         includes_processes(wanted, held);
 }
 
 /// True when `held` is `wanted`, joined earlier: by the note of its origin, where no other launch
@@ -112,6 +122,7 @@ bool is_same_node(const NodeFolder& held, const NodeFolder& wanted) {
   const bool is_other = have_ids && held.launch_id != wanted.launch_id;
   // Launches of one script may have one id.
   if (names_origin(held, wanted) && !is_other && includes_processes(wanted, held)) return true;
+  if (is_brought_from(held, wanted)) return true;
   const bool has_name = !wanted.launch_id.empty() || !wanted.processes.empty();
   if (!has_name || held.host != wanted.host || held.launch_id != wanted.launch_id) return false;
   const bool is_older_copy =
@@ -251,6 +262,7 @@ void take_files(const fs::path& from, const fs::path& to, const std::set<uint32_
 
 /// Of a copy that was made while the node was live.
 bool is_older(const NodeFolder& wanted, const NodeFolder& held) {
+  if (is_brought_from(held, wanted)) return false;  // its times are those of its arrival
   std::error_code error;
   const auto time = fs::last_write_time(wanted.path / spool::kDefinitionsFile, error);
   const bool is_known = !error;

@@ -25,6 +25,7 @@
 #include "core/cluster/wire.h"
 #include "core/delivery/guest.h"
 #include "core/delivery/names.h"
+#include "core/spool/files.h"
 
 namespace aon::delivery {
 namespace {
@@ -314,11 +315,21 @@ Status Receiver::open_part(Guest& guest, const cluster::Part& part, const std::s
   return {};
 }
 
+/// Whoever joins what lies on its node with this knows that it is the same.
+Status Receiver::leave_origin(Guest& guest) {
+  if (!guest.file_bytes.empty()) return {};
+  const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
+  const UniqueFd file(openat(guest.folder->get(), spool::kOriginFile, flags, 0600));
+  if (!file) return errno_error("cannot write", spool::kOriginFile, errno);
+  return write_all(file.get(), spool::kBroughtOrigin, strlen(spool::kBroughtOrigin));
+}
+
 /// All bytes of a frame are written.
 bool Receiver::end_part(Guest& guest) {
   const uint64_t end = guest.part.offset + guest.part.byte_count;
   const bool is_whole = guest.part.mode == cluster::PartMode::kWhole;
   if (is_whole && end != guest.part.total_bytes) return true;
+  if (Status status = leave_origin(guest); !status) return refuse(guest, status.error());
   if (!is_whole) guest.store(guest.part_of, end);
   const std::string name = std::exchange(guest.part_of, {});
   guest.part_file.reset();

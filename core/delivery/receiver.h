@@ -78,6 +78,7 @@ class Receiver {
   bool take_offer(Guest& guest, const cluster::Offer& offer);
   bool take_part(Guest& guest, const cluster::Part& part);
   Status open_part(Guest& guest, const cluster::Part& part, const std::string& name);
+  Status leave_origin(Guest& guest);
   bool end_part(Guest& guest);
   bool take_gone(Guest& guest, const cluster::Gone& gone);
   bool take_complete(Guest& guest);

@@ -24,6 +24,11 @@ std::string topology_file(const std::string& xml);
 /// The XML of such a file's text.   Errors: kDamaged.
 Result<std::string> topology_xml(std::string_view text);
 
+/// In a node's folder that was not recorded in this job directory: the real path of where it was
+/// joined from (tools/joining.h), or that a courier brought it (core/delivery).
+constexpr const char* kOriginFile = "joined-from";
+constexpr const char* kBroughtOrigin = "courier";
+
 /// In the job directory while several processes make its archive (writers/assemble/shares.h).
 constexpr const char* kSharesFolder = ".assemble-shares";
 constexpr const char* kSharePlan = ".assemble-shares/plan";

@@ -7,10 +7,12 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "core/spool/files.h"
 #include "tests/unit/writers/spool_fixture.h"
 
 namespace aon::tools {
@@ -144,6 +146,30 @@ TEST_F(JoinedBefore, a_node_that_came_by_another_directory_is_taken_anew_from_it
   join({"a", "c"});
   EXPECT_EQ(content("a").at("node-c"), content("c").at("node-c"));
   EXPECT_EQ(content("a").size(), 3u);
+}
+
+/// The courier was lost before all of it came; the clock of its node is behind.
+TEST_F(Joining, what_a_courier_brought_in_part_becomes_whole) {
+  for (const bool has_process : {false, true}) {
+    fs::remove_all(first());
+    fs::remove_all(second());
+    write_first();
+    write_second(false);
+    {
+      test::NodeSpool part(first(), "node-b");
+      if (has_process) part.add_process(0, 1, 2, {{"work", RegionRole::kFunction}});
+      part.finish();
+    }
+    const fs::path brought = copy().parent_path();
+    std::ofstream(brought / spool::kOriginFile) << spool::kBroughtOrigin;
+    const auto past = fs::file_time_type::clock::now() - std::chrono::hours(1);
+    fs::last_write_time(second() / "spool" / "node-b" / "definitions.aon", past);
+    const Status check = check_one_launch({first().string(), second().string()});
+    EXPECT_TRUE(check) << check.error().message;
+    join();
+    EXPECT_TRUE(fs::exists(copy())) << has_process;
+    EXPECT_FALSE(fs::exists(first() / "spool" / "node-b~2")) << has_process;
+  }
 }
 
 /// A limit on the size of files stands for a disk without room, on which links can still be made.
