@@ -14,8 +14,8 @@ namespace aon {
 
 constexpr size_t kMostSyncedFiles = 64;
 
-/// Files of `folder`, which may go through subfolders, and then the folder itself. Where there is no
-/// descriptor for one, all of the file system.
+/// Files of `folder`, which may go through subfolders, and then the folder itself. Where there is
+/// no descriptor for one, all of the file system.
 Status sync_files(int folder, const std::vector<std::string>& names);
 
 /// All that was written to the file system of `folder`.
