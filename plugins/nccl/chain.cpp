@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <atomic>
+#include <optional>
 #include <utility>
 
 #include "nccl/gpu_clock.h"
@@ -41,12 +42,18 @@ struct BothHandles {
   void* theirs = nullptr;
 };
 
-/// Of a communicator. What its number publishes is constant while NCCL has it.
+/// Of a communicator. What its number publishes is constant while NCCL has it; a callback may read
+/// it while its communicator goes (ncclCommAbort) and another one's comes to its place.
 struct Contexts {
   std::atomic<uint64_t> number;  ///< one more than the context's; 0: nobody's
-  void* ours;                    ///< null: declined
+  std::atomic<void*> ours;       ///< null: declined
+  std::atomic<void*> theirs;
+  std::atomic<bool> is_told;  ///< theirs
+};
+struct BothContexts {
+  void* ours;
   void* theirs;
-  bool is_told;  ///< theirs
+  bool is_told;
 };
 
 constinit ProcessMutex g_mutex;
@@ -193,13 +200,19 @@ bool is_of_process(const void* context) {
   return (bits & ~kNumberMask) == (process_bits() | kContext);
 }
 
-/// Null: of another process, none of ours, or finalized.
-Contexts* contexts_of(const void* context) {
-  if (process_bits() == 0 || !is_of_process(context)) return nullptr;
+/// None: of another process, none of ours, or finalized.
+std::optional<BothContexts> contexts_of(const void* context) {
+  if (process_bits() == 0 || !is_of_process(context)) return std::nullopt;
   const uint64_t number = reinterpret_cast<uint64_t>(context) & kNumberMask;
-  Contexts& found = g_tables->contexts[number % kMaxContexts];
-  const uint64_t known = found.number.load(std::memory_order_acquire);  // pairs with nccl:contexts
-  return known == number + 1 ? &found : nullptr;
+  const Contexts& found = g_tables->contexts[number % kMaxContexts];
+  if (found.number.load(std::memory_order_acquire) != number + 1)  // pairs with nccl:contexts
+    return std::nullopt;
+  const BothContexts both = {
+      found.ours.load(std::memory_order_acquire),      // pairs with nccl:contexts
+      found.theirs.load(std::memory_order_acquire),    // pairs with nccl:contexts
+      found.is_told.load(std::memory_order_acquire)};  // pairs with nccl:contexts
+  if (found.number.load(std::memory_order_relaxed) != number + 1) return std::nullopt;
+  return both;
 }
 
 /// A place that no communicator has, or null.
@@ -284,9 +297,9 @@ void* keep_contexts(void* ours, void* theirs, bool is_told) {
   if (kept != nullptr) {
     const auto place = static_cast<uint64_t>(kept - g_tables->contexts);
     number = (g_tables->context_count++ << kGenerationShift | place) & kNumberMask;
-    kept->ours = ours;
-    kept->theirs = theirs;
-    kept->is_told = is_told;
+    kept->ours.store(ours, std::memory_order_release);          // pairs with nccl:contexts
+    kept->theirs.store(theirs, std::memory_order_release);      // pairs with nccl:contexts
+    kept->is_told.store(is_told, std::memory_order_release);    // pairs with nccl:contexts
     kept->number.store(number + 1, std::memory_order_release);  // pairs with nccl:contexts
   }
   g_mutex.unlock();
@@ -299,39 +312,14 @@ void* keep_contexts(void* ours, void* theirs, bool is_told) {
 }
 
 void finalize_both(void* context) {
-  Contexts* found = contexts_of(context);
-  if (found == nullptr) return;
-  void* ours = found->ours;
-  void* theirs = found->is_told ? found->theirs : nullptr;
-  found->number.store(0, std::memory_order_release);  // pairs with nccl:contexts
-  remove_communicator(ours);
-  if (theirs != nullptr) g_plugin.load(std::memory_order_relaxed)->finalize(theirs);
-}
-
-bool is_told(uint64_t type, uint64_t mask) {
-  constexpr uint64_t kProxyStepUp = kProxyStep | kNetPlugin;
-  constexpr uint64_t kProxyUp = kProxyOp | kProxyStepUp;
-  constexpr uint64_t kChildren = kProxyUp | kKernelChannel;
-  switch (type) {
-    case kGroupApi:
-      return (mask & ~uint64_t{kProxyCtrl}) != 0;
-    case kCollApi:
-      return (mask & (kCollApi | kColl | kChildren)) != 0;
-    case kP2pApi:
-      return (mask & (kP2pApi | kP2p | kChildren)) != 0;
-    case kGroup:
-      return (mask & (kGroup | kColl | kP2p | kChildren)) != 0;
-    case kColl:
-      return (mask & (kColl | kChildren)) != 0;
-    case kP2p:
-      return (mask & (kP2p | kChildren)) != 0;
-    case kProxyOp:
-      return (mask & kProxyUp) != 0;
-    case kProxyStep:
-      return (mask & kProxyStepUp) != 0;
-    default:
-      return (mask & type) != 0;
-  }
+  const std::optional<BothContexts> found = contexts_of(context);
+  if (!found) return;
+  const uint64_t number = reinterpret_cast<uint64_t>(context) & kNumberMask;
+  g_tables->contexts[number % kMaxContexts].number.store(
+      0, std::memory_order_release);  // pairs with nccl:contexts
+  remove_communicator(found->ours);
+  if (found->is_told && found->theirs != nullptr)
+    g_plugin.load(std::memory_order_relaxed)->finalize(found->theirs);
 }
 
 void* start_both(int version, void* context, const Descriptor* descriptor, uint64_t type) {
@@ -341,11 +329,12 @@ void* start_both(int version, void* context, const Descriptor* descriptor, uint6
   const BothHandles parent = find_parent(descriptor->parent);
   BothHandles started;
   own->parent = parent.ours;
-  const Contexts* contexts = contexts_of(context);
-  started.ours = start_event(version, contexts != nullptr ? contexts->ours : context, own, type);
+  const std::optional<BothContexts> contexts = contexts_of(context);
+  started.ours = start_event(version, contexts ? contexts->ours : context, own, type);
   heed_mask();
-  const bool is_theirs = contexts != nullptr ? contexts->is_told : is_foreign(context, type);
-  if (is_theirs && is_told(type, static_cast<uint64_t>(heeded_chained_mask()))) {
+  const bool is_theirs = contexts ? contexts->is_told : is_foreign(context, type);
+  const auto mask = static_cast<uint64_t>(heeded_chained_mask());
+  if (is_theirs && is_told(type, mask & events_of(version))) {
     own->parent = parent.theirs;
     if (version >= 5 && (type == kColl || type == kP2p)) {
       char* at = copy + (type == kColl ? kCollGroup : kP2pGroup);
@@ -355,7 +344,7 @@ void* start_both(int version, void* context, const Descriptor* descriptor, uint6
       memcpy(at, &group, sizeof group);
     }
     const ChainedPlugin& plugin = *g_plugin.load(std::memory_order_relaxed);
-    plugin.start(contexts != nullptr ? contexts->theirs : nullptr, &started.theirs, copy);
+    plugin.start(contexts ? contexts->theirs : nullptr, &started.theirs, copy);
     heed_mask();
   }
   return keep(started);

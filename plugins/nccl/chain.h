@@ -76,7 +76,4 @@ void* start_both(int version, void* context, const Descriptor* descriptor, uint6
 void stop_both(void* handle);
 void record_state_both(void* handle, int state, void* arguments);
 
-/// Whether a plugin with `mask` is told of an event (nccl 2.28.9, src/plugin/profiler.cc).
-bool is_told(uint64_t type, uint64_t mask);
-
 }  // namespace aon::nccl

@@ -32,6 +32,9 @@ enum Event : uint64_t {
   kP2pApi = 1024,
   kKernelLaunch = 2048,
   kCopyEngineColl = 4096,
+  kCopyEngineSync = 8192,
+  kCopyEngineBatch = 16384,
+  kKernelPhase = 32768,
 };
 
 /// Events that a version has.
@@ -39,6 +42,39 @@ constexpr uint64_t events_of(int version) {
   if (version <= 4) return 0xff;
   if (version == 5) return 0xfff;
   return version == 6 ? 0x7fff : 0xffff;
+}
+
+/// Whether a plugin with `mask`, of events that the version has, is told of an event: of all that
+/// have those it asks for below them (nccl 2.28.9 to 2.31, src/plugin/profiler.cc).
+constexpr bool is_told(uint64_t type, uint64_t mask) {
+  constexpr uint64_t kStepUp = kProxyStep | kNetPlugin;
+  constexpr uint64_t kChannelUp = kKernelChannel | kKernelPhase;
+  constexpr uint64_t kChildren = kProxyOp | kStepUp | kChannelUp;
+  constexpr uint64_t kCopyUp = kCopyEngineColl | kCopyEngineSync | kCopyEngineBatch;
+  switch (type) {
+    case kGroupApi:
+      return (mask & ~uint64_t{kProxyCtrl}) != 0;
+    case kCollApi:
+      return (mask & (kCollApi | kColl | kChildren | kCopyUp)) != 0;
+    case kP2pApi:
+      return (mask & (kP2pApi | kP2p | kChildren)) != 0;
+    case kGroup:
+      return (mask & (kGroup | kColl | kP2p | kChildren)) != 0;
+    case kColl:
+      return (mask & (kColl | kChildren)) != 0;
+    case kP2p:
+      return (mask & (kP2p | kChildren)) != 0;
+    case kProxyOp:
+      return (mask & (kProxyOp | kStepUp)) != 0;
+    case kProxyStep:
+      return (mask & kStepUp) != 0;
+    case kKernelChannel:
+      return (mask & kChannelUp) != 0;
+    case kCopyEngineColl:
+      return (mask & kCopyUp) != 0;
+    default:
+      return (mask & type) != 0;
+  }
 }
 
 /// States that we read; an enum passed as int.

@@ -32,6 +32,25 @@ TEST(NcclLevel, masks_hold_what_a_version_has) {
   EXPECT_EQ(mask_of(Level::kOff, 7), 0);
 }
 
+/// A chained plugin is told of all that has what it asks for, as it would be alone.
+TEST(NcclLevel, who_asks_for_events_is_told_what_these_belong_to) {
+  for (const uint64_t copies : {kCopyEngineColl, kCopyEngineSync, kCopyEngineBatch}) {
+    EXPECT_TRUE(is_told(kGroupApi, copies));
+    EXPECT_TRUE(is_told(kCollApi, copies)) << copies;
+    EXPECT_TRUE(is_told(kCopyEngineColl, copies)) << copies;
+    EXPECT_FALSE(is_told(kP2pApi, copies));
+    EXPECT_FALSE(is_told(kColl, copies));
+    for (const uint64_t other : {kCopyEngineSync, kCopyEngineBatch})
+      EXPECT_EQ(is_told(other, copies), other == copies);
+    EXPECT_FALSE(is_told(kCollApi, copies & events_of(5)));
+  }
+  for (const uint64_t type : {kGroupApi, kCollApi, kP2pApi, kGroup, kColl, kP2p, kKernelChannel})
+    EXPECT_TRUE(is_told(type, kKernelPhase)) << type;
+  EXPECT_FALSE(is_told(kKernelPhase, kKernelChannel));
+  EXPECT_FALSE(is_told(kProxyOp, kKernelPhase));
+  EXPECT_FALSE(is_told(kKernelLaunch, kKernelPhase));
+}
+
 TEST(NcclLevel, gpu_is_refused_where_shared_memory_is_small) {
   const LevelChoice refused = choose_level("gpu", 5, uint64_t{64} << 20);
   EXPECT_EQ(refused.level, Level::kApi);
