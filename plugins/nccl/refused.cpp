@@ -80,7 +80,10 @@ void tell(RefusedSums& row, uint64_t key, double ticks_per_ns) {
 void add_refused(State& state, const RefusedOperation& operation) {
   if (!state.has_refused.load(kRelaxed)) state.has_refused.store(true, kRelaxed);
   RefusedSums* row = row_of(state, key_of(operation));
-  if (row == nullptr) return;
+  if (row == nullptr) {
+    state.refused_unsummed.fetch_add(1, kRelaxed);
+    return;
+  }
   row->bytes.fetch_add(operation.bytes, kRelaxed);
   row->host_ticks.fetch_add(operation.host_ticks, kRelaxed);
   if (operation.gpu_ns != kNoGpuTime) {

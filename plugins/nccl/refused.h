@@ -19,7 +19,7 @@ namespace aon::nccl {
 
 struct State;
 
-constexpr uint32_t kMaxRefusedSums = 2048;  ///< a power of two; what finds none near is a gap
+constexpr uint32_t kMaxRefusedSums = 2048;  ///< a power of two; what finds none near is counted
 
 struct RefusedSums {
   std::atomic<uint64_t> key;  ///< 0: free

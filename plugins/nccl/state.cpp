@@ -315,6 +315,13 @@ void tell_losses(const State& state) {
         count(state.overwritten));
     remedy.add("a core for that thread");
   }
+  if (count(state.refused_unsummed) != 0) {
+    reason.add(
+        "%llu operations whose records found no room in the ring are in no sum either: more than "
+        "%u of communicator, function and size",
+        count(state.refused_unsummed), kMaxRefusedSums);
+    remedy.add("a larger --memory");
+  }
   if (count(state.foreign) != 0) {
     reason.add(
         "%llu pieces of the proxies' work are not recorded: they were done for other processes "

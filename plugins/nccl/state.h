@@ -186,6 +186,7 @@ struct State {
   std::atomic<bool> has_refused;
   RefusedSums refused_sums[kMaxRefusedSums];
   Communicator communicators[kMaxCommunicators];
+  std::atomic<uint64_t> refused_unsummed;  ///< of these, for which there was no row
 };
 
 /// Memory of its own that a child of fork() finds empty; null without room.

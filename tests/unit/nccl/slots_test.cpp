@@ -218,3 +218,6 @@ TEST_F(NcclSlots, sums_of_the_refused_are_told_when_they_have_grown) {
 
 }  // namespace
 }  // namespace aon::nccl
+  EXPECT_EQ(g_state->refused_unsummed.load(), 0u);
+  run(1);
+  EXPECT_EQ(g_state->refused_unsummed.load(), 1u);
