@@ -40,7 +40,7 @@ void join_group(Communicator& communicator, const void* group) {
   communicator.group_count.fetch_add(1, kRelaxed);
 }
 
-void* start_api(Communicator& communicator, const void* group, Facts facts) {
+void* start_api(Communicator& communicator, uint32_t lives_as, const void* group, Facts facts) {
   join_group(communicator, group);
   Writer* w = attached_writer();
   if (w == nullptr) return nullptr;
@@ -50,11 +50,12 @@ void* start_api(Communicator& communicator, const void* group, Facts facts) {
     note_uncounted(*g_state);
   }
   const uint64_t now = ticks(w);
-  begin_call_region(w, region_of(facts.function), now);
-  Handle handle = open_operation(communicator, facts, now, kApiOpen, Role::kApi);
+  Handle handle = open_operation(communicator, lives_as, facts, now, kApiOpen, Role::kApi);
+  if (AON_UNLIKELY(handle.process == 0)) return nullptr;
   handle.channel = (asked & kGroupAsksGpu) != 0          ? kCallAsksGpu
                    : (facts.flags & kNcclUncounted) != 0 ? kCallUncounted
                                                          : 0;
+  begin_call_region(w, region_of(facts.function), handle.pointer(), now);
   return handle.pointer();
 }
 
@@ -63,7 +64,8 @@ void stop_api(const Handle& handle, Operation& operation) {
   if (w->slot == nullptr) return;
   uint64_t control = operation.control.load(std::memory_order_acquire);  // pairs with nccl:control
   do {
-    if (!is_of(control, handle.generation) || (control & kApiOpen) == 0) return;
+    if (!is_of(control, handle.generation) || (control & kApiOpen) == 0)
+      return end_call_of(handle.pointer(), w);
   } while (!operation.control.compare_exchange_weak(
       control, control & ~kApiOpen,
       std::memory_order_acq_rel,  // pairs with nccl:control
@@ -157,7 +159,7 @@ bool may_be_uncounted(const Communicator& communicator, const Facts& facts) {
   return facts.channels != 0 && (facts.count == 0 || may_be_joined);
 }
 
-void* start_work(Communicator& communicator, const void* parent, Facts facts) {
+void* start_work(Communicator& communicator, uint32_t lives_as, const void* parent, Facts facts) {
   Handle handle = Handle::of(parent);
   if ((facts.flags & kNcclCopyEngines) != 0) {
     if (is_call(handle) && is_over(handle)) return nullptr;  // a graph has captured it
@@ -184,7 +186,7 @@ void* start_work(Communicator& communicator, const void* parent, Facts facts) {
   } else {
     heed_level(*g_state, w);
   }
-  return open_operation(communicator, facts, ticks(w), bits, Role::kWork).pointer();
+  return open_operation(communicator, lives_as, facts, ticks(w), bits, Role::kWork).pointer();
 }
 
 void stop_work(const Handle& handle, Operation& operation) {
@@ -349,24 +351,28 @@ void* start_event(int version, void* context, const Descriptor* descriptor, uint
     return nullptr;
   }
   WordCache& words = communicator->words;
+  const uint32_t lives_as = Handle::of(context).generation;
   switch (type) {
     case kGroupApi:
       return start_group(*communicator);
     case kCollApi:
-      return start_api(*communicator, descriptor->parent, of_coll_api(words, descriptor));
+      return start_api(*communicator, lives_as, descriptor->parent, of_coll_api(words, descriptor));
     case kP2pApi:
-      return start_api(*communicator, descriptor->parent, of_p2p_api(words, descriptor));
+      return start_api(*communicator, lives_as, descriptor->parent, of_p2p_api(words, descriptor));
     case kKernelLaunch:
       if (Writer* w = attached_writer(); w != nullptr) {
         communicator->launch_ticks.store(ticks(w), kRelaxed);
       }
       return nullptr;
     case kColl:
-      return start_work(*communicator, descriptor->parent, of_coll(version, words, descriptor));
+      return start_work(*communicator, lives_as, descriptor->parent,
+                        of_coll(version, words, descriptor));
     case kP2p:
-      return start_work(*communicator, descriptor->parent, of_p2p(version, words, descriptor));
+      return start_work(*communicator, lives_as, descriptor->parent,
+                        of_p2p(version, words, descriptor));
     case kCopyEngineColl:
-      return start_work(*communicator, descriptor->parent, of_copy_engines(words, descriptor));
+      return start_work(*communicator, lives_as, descriptor->parent,
+                        of_copy_engines(words, descriptor));
     default:
       return nullptr;
   }
@@ -416,8 +422,8 @@ void commit_all(uint32_t place) {
   Communicator& communicator = g_state->communicators[place];
   if (communicator.operations == nullptr) return;
   const Writer* w = attached_writer();
+  const uint32_t count = wait_for_claims(communicator);
   const uint32_t next = communicator.next_slot.load(kRelaxed);
-  const uint32_t count = communicator.slot_count.load(kRelaxed);
   for (uint32_t i = 0; i < count; ++i) {
     commit_last(communicator, communicator.operations[(next + i) & (count - 1)], w);
   }

@@ -75,7 +75,7 @@ void put_proxy(const Proxy& proxy, uint64_t now, bool is_last, uint32_t site) {
                        kNcclProxySlots,
                        static_cast<uint16_t>(is_wide ? kWideDuration : 0),
                        site,
-                       communicator.id,
+                       proxy.communicator_id,
                        proxy.bytes};
     uint64_t* out = reinterpret_cast<uint64_t*>(head + 1);
     for (uint32_t i = 0; i < 12; ++i) out[i] = words[i];
@@ -192,6 +192,7 @@ void* start_proxy(const void* context, const Descriptor* descriptor) {
   Proxy* proxy = claim_proxy(*state, &slot, &generation);
   if (proxy == nullptr) return nullptr;
   proxy->place = static_cast<uint32_t>(communicator - state->communicators);
+  proxy->communicator_id = communicator->id;
   proxy->call = call_of(descriptor->parent);
   proxy->peer = event.peer;
   proxy->planned_step_count = event.step_count > 0 ? static_cast<uint32_t>(event.step_count) : 0;

@@ -13,7 +13,7 @@ namespace aon::nccl {
 inline ThreadState& state_of(const Writer* w) {
   ThreadState& thread = g_state->threads[w->slot_index];
   const uint32_t tid = w->slot->tid.load(std::memory_order_relaxed);
-  if (AON_UNLIKELY(thread.tid != tid)) thread = {tid, nullptr, nullptr};
+  if (AON_UNLIKELY(thread.tid != tid)) thread = {tid, nullptr, nullptr, nullptr};
   return thread;
 }
 
@@ -34,12 +34,21 @@ inline void end_call(Writer* w, uint64_t now) {
   thread.call = nullptr;
 }
 
-inline void begin_call_region(Writer* w, const Annotation* region, uint64_t now) {
+/// The same where it is this call's: its operation is over, for its communicator has gone.
+inline void end_call_of(const void* handle, Writer* w) {
+  if (state_of(w).handle == handle) end_call(w, ticks(w));
+}
+
+inline void begin_call_region(Writer* w, const Annotation* region, const void* handle,
+                              uint64_t now) {
   end_call(w, now);  // one whose stop never came
   w = annotation_writer(region, RecordKind::kBegin);
   if (w != nullptr) put_begin(w, region, now);
   w = writer();  // a begin that a pause skipped has an end too
-  if (w->slot != nullptr) state_of(w).call = region;
+  if (w->slot == nullptr) return;
+  ThreadState& thread = state_of(w);
+  thread.call = region;
+  thread.handle = handle;
 }
 
 inline void begin_group_end(void* group) {

@@ -1,6 +1,7 @@
 #include "nccl/slots.h"
 
 #include <aon/annotation.h>
+#include <time.h>
 
 #include "nccl/gpu_clock.h"
 
@@ -93,22 +94,24 @@ bool is_overdue(const Communicator& communicator, const Operation& operation, ui
 }
 
 /// Takes a free slot, with its generation; another thread may have been faster. Until it is live
-/// nobody else touches it.
+/// nobody else touches it. seq_cst: who removes the communicator sees the slot as taken, or whoever
+/// took it that the communicator is gone.
 bool claim(Operation& operation, uint64_t* generation) {
   uint64_t control = operation.control.load(kRelaxed);
   if ((control & (kLive | kClaimed)) != 0) return false;
   *generation = control;
-  return operation.control.compare_exchange_strong(
-      control, control | kClaimed,
-      std::memory_order_acq_rel,  // pairs with nccl:control
-      kRelaxed);
+  return operation.control.compare_exchange_strong(control, control | kClaimed,
+                                                   std::memory_order_seq_cst,  // seq_cst: above
+                                                   kRelaxed);
 }
 
 /// Doubles the slots in use; the next one taken is the first new one.
 void grow(Communicator& communicator) {
   uint32_t count = communicator.slot_count.load(kRelaxed);
   if (count >= kMaxOperations) return;
-  if (communicator.slot_count.compare_exchange_strong(count, count * 2, kRelaxed)) {
+  // seq_cst: before a claim of what is new
+  if (communicator.slot_count.compare_exchange_strong(count, count * 2, std::memory_order_seq_cst,
+                                                      kRelaxed)) {
     communicator.next_slot.store(count, kRelaxed);
   }
 }
@@ -229,11 +232,18 @@ bool put_overwritten(const Communicator& communicator, const Operation& operatio
   });
 }
 
-Handle open_operation(Communicator& communicator, const Facts& facts, uint64_t now, uint64_t bits,
-                      Role role) {
+Handle open_operation(Communicator& communicator, uint32_t lives_as, const Facts& facts,
+                      uint64_t now, uint64_t bits, Role role) {
   uint32_t slot;
   uint64_t generation;
   Operation& operation = take_slot(communicator, &slot, &generation);
+  // seq_cst: with the claim of the slot, as there
+  const uint32_t lives = communicator.generation.load(std::memory_order_seq_cst);
+  if (AON_UNLIKELY((lives & kGenerationMask) != lives_as)) {
+    operation.control.store(generation, std::memory_order_release);  // pairs with nccl:control
+    g_state->unplaced.fetch_add(1, kRelaxed);
+    return {};
+  }
   const uint32_t call = communicator.call_count.fetch_add(1, kRelaxed);
   const uint32_t group = communicator.group_count.load(kRelaxed) & kGroupMask;
   operation.start_ticks.store(now, kRelaxed);
@@ -261,6 +271,22 @@ Handle open_operation(Communicator& communicator, const Facts& facts, uint64_t n
 }
 
 Operation* operation_at(const Handle& handle) {
+uint32_t wait_for_claims(const Communicator& communicator) {
+  constexpr timespec kPause = {0, 100'000};
+  uint32_t pauses_left = 100;
+  // seq_cst: after the communicator's generation, as the claims
+  const uint32_t count = communicator.slot_count.load(std::memory_order_seq_cst);
+  for (uint32_t i = 0; i < count; ++i) {
+    const std::atomic<uint64_t>& control = communicator.operations[i].control;
+    // seq_cst: as above
+    while ((control.load(std::memory_order_seq_cst) & kClaimed) != 0 && pauses_left != 0) {
+      nanosleep(&kPause, nullptr);
+      --pauses_left;
+    }
+  }
+  return count;
+}
+
   State* state = g_state;
   if (state == nullptr || handle.process == 0 || handle.process != state->process.load(kRelaxed)) {
     return nullptr;

@@ -49,8 +49,15 @@ bool is_abandoned(const Communicator& communicator, const Operation& operation, 
 bool put_in_flight(Communicator& communicator, const Operation& operation, uint32_t generation);
 
 /// A new operation that began at `now`, with `bits`; `role` is that of the handle returned.
-Handle open_operation(Communicator& communicator, const Facts& facts, uint64_t now, uint64_t bits,
-                      Role role);
+/// `lives_as`: the generation that the context has. Null and counted where the communicator has
+/// gone meanwhile, by another thread's ncclCommAbort: the place may be another one's.
+Handle open_operation(Communicator& communicator, uint32_t lives_as, const Facts& facts,
+                      uint64_t now, uint64_t bits, Role role);
+
+/// Waits until no slot of a communicator that is gone is being filled: what is in one by then is
+/// live. Not for ever: the one that does so may not run, or be the caller, in a signal handler.
+/// Returns the slots in use.
+uint32_t wait_for_claims(const Communicator& communicator);
 
 /// The place that a handle of this process names, live or not; null where it is none.
 Operation* operation_at(const Handle& handle);

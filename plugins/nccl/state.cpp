@@ -463,7 +463,8 @@ void remove_communicator(void* context) {
   g_mutex.lock();
   Communicator* communicator = communicator_of(context);
   if (communicator != nullptr) {
-    communicator->generation.fetch_add(1, std::memory_order_relaxed);
+    // seq_cst: before it looks for what is in flight, as open_operation() looks after its claim
+    communicator->generation.fetch_add(1, std::memory_order_seq_cst);
     communicator->mask.store(nullptr, std::memory_order_relaxed);  // its NCCL may be closed
     g_state->live_count.fetch_sub(1, std::memory_order_relaxed);
     commit_all(static_cast<uint32_t>(communicator - g_state->communicators));

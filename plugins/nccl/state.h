@@ -114,6 +114,7 @@ struct ThreadState {
   uint32_t tid;
   void* group;             ///< whose end is open as a region
   const Annotation* call;  ///< that is open
+  const void* handle;      ///< of that
 };
 
 constexpr uint32_t kMaxProxies = 4096;   ///< pieces of the proxies' work at a time
@@ -131,7 +132,8 @@ struct Proxy {
   std::atomic<uint64_t> control;         ///< kLive, kClaimed, the generation in the low 32 bits
   std::atomic<uint32_t> network_events;  ///< since the last record
   uint32_t place;                        ///< of its communicator
-  uint32_t call;
+  uint32_t communicator_id;              ///< its id, which the place's next one has not
+  uint64_t call;
   int32_t peer;
   uint32_t planned_step_count;
   uint32_t chunk_bytes;

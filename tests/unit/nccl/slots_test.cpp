@@ -10,6 +10,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <thread>
 #include <vector>
 
 namespace aon {
@@ -73,7 +74,7 @@ class NcclSlots : public testing::Test {
   Communicator& communicator() { return g_state->communicators[0]; }
   Handle open(uint64_t number, uint64_t bits = kHasWork) {
     const Facts facts = {.sequence = number, .count = number};  // of 4 bytes each
-    return open_operation(communicator(), facts, number, bits, Role::kWork);
+    return open_operation(communicator(), 0, facts, number, bits, Role::kWork);
   }
   /// One that took 10 ticks, and that time on the GPU; 0: not known.
   void run(uint64_t number, uint64_t gpu_ns = 0) {
@@ -130,6 +131,32 @@ TEST_F(NcclSlots, are_taken_early_only_from_what_may_still_go_on) {
   EXPECT_EQ(g_state->crowded_out.load(), 0u);
   EXPECT_EQ(open(4).slot, goes_on.slot);
   EXPECT_EQ(g_state->crowded_out.load(), 1u);
+}
+
+/// ncclCommAbort in one thread while another one calls.
+TEST_F(NcclSlots, of_a_communicator_that_has_gone_are_nobodys) {
+  communicator().generation.fetch_add(1);
+  EXPECT_EQ(open(1).pointer(), nullptr);
+  EXPECT_EQ(g_state->unplaced.load(), 1u);
+  EXPECT_EQ(communicator().call_count.load(), 0u);
+  communicator().generation.store(0);
+  for (uint64_t i = 0; i < 64; ++i) open(2 + i);
+  EXPECT_EQ(communicator().slot_count.load(), 64u) << "none stays taken";
+}
+
+TEST_F(NcclSlots, that_are_being_filled_are_waited_for_but_not_for_ever) {
+  std::atomic<uint64_t>& control = communicator().operations[3].control;
+  control.store(kClaimed);
+  std::thread filler([&] {
+    const timespec moment = {0, 2'000'000};
+    nanosleep(&moment, nullptr);
+    control.store(kLive);
+  });
+  EXPECT_EQ(wait_for_claims(communicator()), 64u);
+  EXPECT_EQ(control.load(), kLive);
+  filler.join();
+  control.store(kClaimed);
+  EXPECT_EQ(wait_for_claims(communicator()), 64u);
 }
 
 TEST_F(NcclSlots, whose_records_are_refused_are_summed_up) {
@@ -201,6 +228,9 @@ TEST_F(NcclSlots, whose_records_are_refused_cost_little_where_no_row_is_left) {
   const int64_t in_first_row_ns = least_ns();
   for (uint32_t i = 0; i < kMaxRefusedSums; ++i)
     g_state->refused_sums[i].key.store(uint64_t{1000 + i} << 32);
+  EXPECT_EQ(g_state->refused_unsummed.load(), 0u);
+  run(1);
+  EXPECT_EQ(g_state->refused_unsummed.load(), 1u);
   EXPECT_LT(least_ns(), 8 * in_first_row_ns) << "30 times where all rows are looked at";
 }
 
@@ -218,6 +248,3 @@ TEST_F(NcclSlots, sums_of_the_refused_are_told_when_they_have_grown) {
 
 }  // namespace
 }  // namespace aon::nccl
-  EXPECT_EQ(g_state->refused_unsummed.load(), 0u);
-  run(1);
-  EXPECT_EQ(g_state->refused_unsummed.load(), 1u);
