@@ -109,6 +109,7 @@ class LocationState:
         self.all_requests = set()
         self.collective_depth = 0
         self.rma_depth = 0
+        self.made_windows = set()
         self.freed_windows = set()
         self.locks = set()
         self.transfers = set()
@@ -282,6 +283,10 @@ class Checker:
         window = event.win._ref
         if window in state.freed_windows and name != "RmaCollectiveEnd":
             self.report.error("event of a window that was freed", f"{name} {where}")
+        if name == "RmaWinCreate":
+            state.made_windows.add(window)
+        elif window not in state.made_windows and self.is_alone(key):
+            self.report.error("event of a window that was not created", f"{name} {where}")
         if name == "RmaWinDestroy":
             state.freed_windows.add(window)
         elif name == "RmaCollectiveEnd":

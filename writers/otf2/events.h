@@ -6,7 +6,9 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -21,8 +23,15 @@ class EventEncoder {
  public:
   EventEncoder();
 
-  /// From now on events go to `file`; samples too, unless they are kept `samples_apart`.
-  void begin(OTF2_EvtWriter* file, bool samples_apart, const Model& model) {
+  /// From now on events go to `file`; samples too, unless they are kept `samples_apart`. Locations
+  /// of a group come one after the other.
+  void begin(OTF2_EvtWriter* file, bool samples_apart, const Model& model, uint32_t group) {
+    if (group != group_) {
+      windows_.clear();
+      locks_.clear();
+      opened_files_.clear();
+    }
+    group_ = group;
     file_ = file;
     model_ = &model;
     counters_.clear();
@@ -75,15 +84,17 @@ class EventEncoder {
   void add_value(ValueType type, uint64_t value);
   OTF2_ErrorCode lost(const Event& event);
   OTF2_ErrorCode collective(const Event& event);
-  OTF2_ErrorCode rma(const Event& event);           // rma_events.cpp
-  OTF2_ErrorCode transfer(const Event& event);      // rma_events.cpp
-  OTF2_ErrorCode region(const Event& event);        // device_events.cpp
-  OTF2_ErrorCode enter_device(const Event& event);  // device_events.cpp
-  OTF2_ErrorCode leave_device(const Event& event);  // device_events.cpp
-  OTF2_ErrorCode begin_copy(uint64_t time_ns);      // device_events.cpp
-  OTF2_ErrorCode device_gap(const Event& event);    // device_events.cpp
-  OTF2_ErrorCode io(const Event& event);            // io_events.cpp
-  OTF2_ErrorCode begin_io(const Event& event);      // io_events.cpp
+  OTF2_ErrorCode rma(const Event& event);            // rma_events.cpp
+  OTF2_ErrorCode transfer(const Event& event);       // rma_events.cpp
+  OTF2_ErrorCode create_window(const Event& event);  // rma_events.cpp
+  OTF2_ErrorCode region(const Event& event);         // device_events.cpp
+  OTF2_ErrorCode enter_device(const Event& event);   // device_events.cpp
+  OTF2_ErrorCode leave_device(const Event& event);   // device_events.cpp
+  OTF2_ErrorCode begin_copy(uint64_t time_ns);       // device_events.cpp
+  OTF2_ErrorCode device_gap(const Event& event);     // device_events.cpp
+  OTF2_ErrorCode io(const Event& event);             // io_events.cpp
+  OTF2_ErrorCode open_file(const Event& event);      // io_events.cpp
+  OTF2_ErrorCode begin_io(const Event& event);       // io_events.cpp
 
   struct ListDeleter {
     void operator()(OTF2_AttributeList* list) const { OTF2_AttributeList_Delete(list); }
@@ -97,6 +108,11 @@ class EventEncoder {
   std::vector<OTF2_MetricValue> counters_;  ///< by column, as last told
   std::vector<OTF2_Type> counter_types_;
   bool samples_apart_ = false;
+  // Of a process, as far as its locations have been written.
+  uint32_t group_ = UINT32_MAX;
+  std::unordered_set<uint32_t> windows_;          ///< that have their RmaWinCreate
+  std::set<std::pair<uint32_t, int32_t>> locks_;  ///< window and target, that are held
+  std::unordered_set<uint32_t> opened_files_;     ///< that have their IoCreateHandle
   // Of a stream of a device.
   bool is_device_ = false;
   uint32_t own_rank_ = 0;

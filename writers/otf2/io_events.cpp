@@ -37,7 +37,22 @@ OTF2_IoSeekOption seek_option(uint32_t io_flags) {
 
 }  // namespace
 
+/// As create_window(): what opened the file may not be there.
+OTF2_ErrorCode EventEncoder::open_file(const Event& event) {
+  if (event.kind == EventKind::kIoDelete || !opened_files_.insert(event.file()).second ||
+      event.kind == EventKind::kIoOpen)
+    return OTF2_SUCCESS;
+  const auto& files = model_->groups[group_].file_map;
+  const auto found = files.find(event.file());
+  const uint32_t mode = found == files.end() ? 0 : model_->files[found->second].mode;
+  if ((mode & kFileOpenedUnseen) != 0) return OTF2_SUCCESS;  // it needs none
+  return OTF2_EvtWriter_IoCreateHandle(file_, nullptr, event.time_ns, event.file(),
+                                       io_access_mode(mode), OTF2_IO_CREATION_FLAG_NONE,
+                                       io_status_flags(mode));
+}
+
 OTF2_ErrorCode EventEncoder::io(const Event& event) {
+  if (const OTF2_ErrorCode code = open_file(event); code != OTF2_SUCCESS) return code;
   switch (event.kind) {
     case EventKind::kIoOpen:
       return OTF2_EvtWriter_IoCreateHandle(file_, nullptr, event.time_ns, event.file(),

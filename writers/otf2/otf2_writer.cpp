@@ -128,7 +128,7 @@ Status Otf2Writer::open_file() {
   file_ = OTF2_Archive_GetEvtWriter(archive_.get(), location_->id);
   if (file_ == nullptr) return Error{Code::kIo, "OTF2 archive: cannot create an event file"};
   const bool is_thread = location_->type == LocationType::kThread;
-  encoder_.begin(file_, is_thread, *model_);
+  encoder_.begin(file_, is_thread, *model_, location_->group);
   if (is_thread) encoder_.set_counters(counter_columns(), counter_column_count());
   if (is_nccl_timeline(*model_, *location_)) {
     nccl_encoder_->begin(file_, *location_);

@@ -77,9 +77,24 @@ OTF2_ErrorCode EventEncoder::transfer(const Event& event) {
   }
 }
 
+/// What made the window may lie before the archive's time, be evicted or be lost: then it is there
+/// from its first event on, for each event of a window needs its create.
+OTF2_ErrorCode EventEncoder::create_window(const Event& event) {
+  const RmaOperation operation = operation_of(event);
+  const bool creates =
+      operation == RmaOperation::kCreate || operation == RmaOperation::kCreateAllocated;
+  if (creates && event.kind == EventKind::kRmaCollectiveBegin) return OTF2_SUCCESS;
+  if (!windows_.insert(event.communicator).second) return OTF2_SUCCESS;
+  return OTF2_EvtWriter_RmaWinCreate(file_, nullptr, event.time_ns, event.communicator);
+}
+
 OTF2_ErrorCode EventEncoder::rma(const Event& event) {
   const RmaOperation operation = operation_of(event);
   const uint32_t window = event.communicator;
+  if (event.kind == EventKind::kRmaLock) locks_.insert({window, event.peer});
+  if (event.kind == EventKind::kRmaUnlock && locks_.erase({window, event.peer}) == 0)
+    return OTF2_SUCCESS;  // what took it lies there, too
+  if (const OTF2_ErrorCode code = create_window(event); code != OTF2_SUCCESS) return code;
   switch (event.kind) {
     case EventKind::kRmaCollectiveBegin:
       return OTF2_EvtWriter_RmaCollectiveBegin(file_, nullptr, event.time_ns);
@@ -88,7 +103,7 @@ OTF2_ErrorCode EventEncoder::rma(const Event& event) {
                                              collective_of(operation), level_of(operation), window,
                                              OTF2_COLLECTIVE_ROOT_NONE, 0, 0);
     case EventKind::kRmaWindowCreate:
-      return OTF2_EvtWriter_RmaWinCreate(file_, nullptr, event.time_ns, window);
+      return OTF2_SUCCESS;  // create_window() has written it
     case EventKind::kRmaWindowDestroy:
       return OTF2_EvtWriter_RmaWinDestroy(file_, nullptr, event.time_ns, window);
     case EventKind::kRmaLocalComplete:
