@@ -75,6 +75,18 @@ def measure_python():
     return json.loads(done.stdout)
 
 
+def report_what_hides():
+    """What hides behind a read of the clock (docs/decisions/020-clock-of-intel.md)."""
+    done = subprocess.run([BIN / "hotpath_clock_hides"], stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(f"hotpath: hotpath_clock_hides exited {done.returncode}")
+    for case, ns in json.loads(done.stdout).items():
+        value_gate(f"{case}: alone", ns["alone"], "ns", None)
+        value_gate(f"{case}: added to two reads", ns["added"], "ns", None)
+        shares = [added / alone * 100 for added, alone in zip(ns["added"], ns["alone"])]
+        value_gate(f"{case}: of it behind no read", shares, "%", None)
+
+
 class LttngSession:
     """A session daemon and a per-UID session in discard mode, in a folder of their own."""
 
@@ -131,6 +143,7 @@ def main():
     value_gate("hot path: bursts on an undisturbed core", undisturbed, "%", None)
     for name, values in own.items():
         value_gate(f"hot path: {name}", values, "ns", None)
+    report_what_hides()
     value_gate("event pair above 2 T(rdtsc)", difference("recorded", "clock_read", 2), "ns", 3)
     value_gate("single event above T(rdtsc)", difference("event", "clock_read"), "ns", 2)
     value_gate("counted only above forwarding", difference("counted", "forward"), "ns", 1)
