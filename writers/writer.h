@@ -280,7 +280,7 @@ struct NcclOperation {
   uint64_t skew_ns = 0;       ///< between the first and the last channel's begin
   uint64_t bytes = 0;
   uint64_t sequence = 0;
-  uint32_t call = 0;  ///< own count of the communicator
+  uint64_t call = 0;  ///< own count of the communicator
   uint32_t communicator = 0;
   uint32_t region = 0;
   uint32_t flags = 0;  ///< NcclCallFlags
@@ -302,8 +302,8 @@ struct NcclProxyWork {
   uint64_t network_ns = 0;  ///< waiting for the network
   uint64_t flush_ns = 0;
   uint64_t longest_ns = 0;  ///< of a step
+  uint64_t call = 0;        ///< of NcclOperation; kNoNcclCall unknown
   uint32_t communicator = 0;
-  uint32_t call = 0;  ///< of NcclOperation; kNoNcclCall unknown
   int32_t peer = kNoPeer;
   uint32_t step_count = 0;  ///< told one by one; 0: only the whole
   uint32_t planned_step_count = 0;

@@ -23,8 +23,8 @@ constexpr uint64_t kMostOverlapNs = 200'000;
 
 /// The calls from `first` to `last`; none where `count` of operations is 0.
 struct CallRange {
-  uint32_t first = 0;
-  uint32_t last = 0;
+  uint64_t first = 0;
+  uint64_t last = 0;
   uint32_t count = 0;
 
   void add(const CallRange& other) {
@@ -55,7 +55,7 @@ class GpuOrder {
   }
 
   /// All channels of an operation of `group` have ended. True: its own times are overwritten.
-  bool end(uint32_t group, uint32_t call, uint64_t end_ns) {
+  bool end(uint32_t group, uint64_t call, uint64_t end_ns) {
     if (is_later(begun_group_, group)) return end_ns > begun_ns_ + kMostOverlapNs;
     if (count_ == 0 || newest().group != group) {
       ends_[next_++ % kGroups] = {0, group, {}};

@@ -86,7 +86,7 @@ void stop_api(const Handle& handle, Operation& operation) {
 /// NCCL has no sequence numbers of P2P: both sides count the transfers of a pair, but for what only
 /// one of them may be told of.
 uint64_t transfer_number(Communicator& communicator, const Facts& facts) {
-  std::atomic<uint32_t>* counts =
+  std::atomic<uint64_t>* counts =
       facts.function == Function::kSend ? communicator.sends : communicator.receives;
   const uint32_t peer = static_cast<uint32_t>(facts.peer);
   if (counts == nullptr || peer >= communicator.rank_count) return 0;
@@ -284,7 +284,7 @@ void stop_channel(const Handle& handle, Operation& operation) {
   uint64_t bits = kChannelsDone;
   Communicator& communicator = g_state->communicators[handle.communicator];
   note_done(communicator, operation);
-  const auto call = static_cast<uint32_t>(operation.shape.load(kRelaxed));
+  const uint64_t call = call_of(operation);
   const uint64_t end_ns = operation.gpu_end_ns.load(kRelaxed);
   if (end_ns != 0 && communicator.gpu_order.end(group_of(operation), call, end_ns))
     bits |= kTimesOverwritten;

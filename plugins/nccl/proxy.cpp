@@ -49,12 +49,12 @@ void put_proxy(const Proxy& proxy, uint64_t now, bool is_last, uint32_t site) {
   Writer* w = writer();
   if (w->slot == nullptr) return;
   if ((w->modes[kNcclStepSite].load(kRelaxed) & kModePaused) != 0) return;
-  const Communicator& communicator = g_state->communicators[proxy.place];
   const uint64_t flags =
       (proxy.is_send ? uint32_t{kNcclProxySend} : 0) | (is_last ? uint32_t{kNcclProxyLast} : 0);
   const uint64_t duration = ticks_since(proxy.start_ticks, now);
   const bool is_wide = duration >> 32 != 0;
-  const uint64_t words[12] = {proxy.call | uint64_t{proxy.channel} << 32 | flags << 40,
+  const uint64_t number = (proxy.call & UINT32_MAX) | proxy.call >> 32 << kNcclHighCallShift;
+  const uint64_t words[12] = {number | uint64_t{proxy.channel} << 32 | flags << 40,
                               pack_pair(proxy.peer, static_cast<int32_t>(proxy.planned_step_count)),
                               pack_pair(static_cast<int32_t>(proxy.step_count),
                                         static_cast<int32_t>(proxy.network_events.load(kRelaxed))),
@@ -100,11 +100,11 @@ Proxy* claim_proxy(State& state, uint32_t* slot, uint64_t* generation) {
 }
 
 /// The count of the call whose work `parent` is.
-uint32_t call_of(const void* parent) {
+uint64_t call_of(const void* parent) {
   const Handle handle = Handle::of(parent);
   const Operation* operation = handle.role == Role::kWork ? operation_at(handle) : nullptr;
   if (operation == nullptr) return kNoNcclCall;
-  const auto call = static_cast<uint32_t>(operation->shape.load(kRelaxed));
+  const uint64_t call = call_of(*operation);
   return is_of(operation->control.load(std::memory_order_acquire),  // pairs with nccl:control
                handle.generation)
              ? call

@@ -150,16 +150,16 @@ bool set_bits(Operation& operation, uint32_t generation, uint64_t bits, uint64_t
   return true;
 }
 
-uint64_t shape_of(const Facts& facts, uint32_t call) {
+uint64_t shape_of(const Facts& facts, uint64_t call) {
   return uint64_t{facts.channels} << kChannelShift |
          uint64_t{static_cast<uint8_t>(facts.algorithm)} << kAlgorithmShift |
          uint64_t{static_cast<uint8_t>(facts.protocol)} << kProtocolShift |
-         uint64_t{static_cast<uint8_t>(facts.type)} << kTypeShift | call;
+         uint64_t{static_cast<uint8_t>(facts.type)} << kTypeShift | (call & UINT32_MAX);
 }
 
 void note_done(Communicator& communicator, const Operation& operation) {
-  const auto done = static_cast<uint32_t>(operation.shape.load(kRelaxed)) + 1;
-  uint32_t known = communicator.done_count.load(kRelaxed);
+  const uint64_t done = call_of(operation) + 1;
+  uint64_t known = communicator.done_count.load(kRelaxed);
   while (known < done && !communicator.done_count.compare_exchange_weak(known, done, kRelaxed)) {
   }
 }
@@ -168,8 +168,7 @@ bool is_abandoned(const Communicator& communicator, const Operation& operation, 
   constexpr uint64_t kUnderWay = kHasWork | kWaitsForGpu;
   if ((control & (kUnderWay | kChannelsDone)) != kUnderWay) return false;
   return communicator.tells_channels.load(kRelaxed) && operation.channels.load(kRelaxed) == 0 &&
-         static_cast<uint32_t>(operation.shape.load(kRelaxed)) >=
-             communicator.done_count.load(kRelaxed);
+         call_of(operation) >= communicator.done_count.load(kRelaxed);
 }
 
 bool commit(Communicator& communicator, Operation& operation, uint32_t generation) {
@@ -228,7 +227,7 @@ bool put_overwritten(const Communicator& communicator, const Operation& operatio
   return emit(w, kNcclOverwrittenSlots, true, now, [&](char* at) {
     *reinterpret_cast<RecordHead*>(at) = RecordHead{
         now, 0,          RecordKind::kNcclCall, kNcclOverwrittenSlots,
-        0,   region->id, communicator.id,       uint64_t{calls.last} << 32 | calls.first};
+        0,   region->id, communicator.id,       calls.last << 32 | (calls.first & UINT32_MAX)};
   });
 }
 
@@ -244,7 +243,7 @@ Handle open_operation(Communicator& communicator, uint32_t lives_as, const Facts
     g_state->unplaced.fetch_add(1, kRelaxed);
     return {};
   }
-  const uint32_t call = communicator.call_count.fetch_add(1, kRelaxed);
+  const uint64_t call = communicator.call_count.fetch_add(1, kRelaxed);
   const uint32_t group = communicator.group_count.load(kRelaxed) & kGroupMask;
   operation.start_ticks.store(now, kRelaxed);
   operation.end_ticks.store(now, kRelaxed);
@@ -254,7 +253,9 @@ Handle open_operation(Communicator& communicator, uint32_t lives_as, const Facts
   operation.sequence.store(facts.sequence, kRelaxed);
   operation.shape.store(shape_of(facts, call), kRelaxed);
   operation.launch_ticks.store(0, kRelaxed);
-  operation.peer_flags.store(pack_pair(facts.peer, static_cast<int32_t>(facts.flags)), kRelaxed);
+  operation.peer_flags.store(
+      pack_pair(facts.peer, static_cast<int32_t>(facts.flags)) | call >> 32 << kNcclHighCallShift,
+      kRelaxed);
   operation.channels.store(0, kRelaxed);
   operation.gpu_first_ns.store(0, kRelaxed);
   operation.gpu_skew_ns.store(0, kRelaxed);
@@ -270,7 +271,6 @@ Handle open_operation(Communicator& communicator, uint32_t lives_as, const Facts
           static_cast<uint32_t>(generation & kGenerationMask)};
 }
 
-Operation* operation_at(const Handle& handle) {
 uint32_t wait_for_claims(const Communicator& communicator) {
   constexpr timespec kPause = {0, 100'000};
   uint32_t pauses_left = 100;
@@ -287,6 +287,7 @@ uint32_t wait_for_claims(const Communicator& communicator) {
   return count;
 }
 
+Operation* operation_at(const Handle& handle) {
   State* state = g_state;
   if (state == nullptr || handle.process == 0 || handle.process != state->process.load(kRelaxed)) {
     return nullptr;

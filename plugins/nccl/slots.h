@@ -24,7 +24,13 @@ inline bool is_of(uint64_t control, uint32_t generation) {
 bool set_bits(Operation& operation, uint32_t generation, uint64_t bits, uint64_t* control);
 
 /// Word 1 of the record.
-uint64_t shape_of(const Facts& facts, uint32_t call);
+uint64_t shape_of(const Facts& facts, uint64_t call);
+
+/// Its own count of calls: the low half of word 1, and above it the highest bits of word 5.
+inline uint64_t call_of(const Operation& operation) {
+  const uint64_t high = operation.peer_flags.load(std::memory_order_relaxed) >> kNcclHighCallShift;
+  return (operation.shape.load(std::memory_order_relaxed) & UINT32_MAX) | high << 32;
+}
 
 /// Ends a live operation and writes its record. False: somebody else did.
 bool commit(Communicator& communicator, Operation& operation, uint32_t generation);

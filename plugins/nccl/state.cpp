@@ -193,7 +193,7 @@ void define_communicator(State& state, const Communicator& communicator,
 /// The place's last ones serve again where they suffice. Smaller ones stay, for a callback may be
 /// using them still: all together they are less than the largest.
 void map_counts(Communicator& communicator) {
-  constexpr size_t kBytes = sizeof(std::atomic<uint32_t>);
+  constexpr size_t kBytes = sizeof(std::atomic<uint64_t>);
   const uint32_t wanted = communicator.rank_count;
   if (wanted <= communicator.peer_capacity) {
     for (uint32_t i = 0; i < wanted; ++i) {
@@ -205,7 +205,7 @@ void map_counts(Communicator& communicator) {
   uint32_t capacity = 512;
   while (capacity < wanted && capacity < (1u << 30)) capacity *= 2;
   void* counts = capacity < wanted ? nullptr : map_wiped(size_t{2} * capacity * kBytes);
-  communicator.sends = static_cast<std::atomic<uint32_t>*>(counts);
+  communicator.sends = static_cast<std::atomic<uint64_t>*>(counts);
   communicator.receives = counts == nullptr ? nullptr : communicator.sends + capacity;
   communicator.peer_capacity = counts == nullptr ? 0 : capacity;
 }

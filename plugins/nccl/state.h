@@ -86,19 +86,19 @@ struct Communicator {
   bool waits_for_gpu;            ///< where the level has channels
   std::atomic<int*> mask;        ///< its NCCL's; null when it is gone
   Operation* operations;         ///< kMaxOperations; stays when the communicator goes
-  std::atomic<uint32_t>* sends;  ///< by peer; null: unknown size
-  std::atomic<uint32_t>* receives;
+  std::atomic<uint64_t>* sends;  ///< by peer; null: unknown size
+  std::atomic<uint64_t>* receives;
   uint32_t peer_capacity;  ///< of both; they stay when the communicator goes
   // Shared.
   alignas(64) std::atomic<uint32_t> next_slot;
   std::atomic<uint32_t> slot_count;  ///< in use; a power of two
-  std::atomic<uint32_t> call_count;
+  std::atomic<uint64_t> call_count;
   std::atomic<uint32_t> group_count;
   std::atomic<const void*> group;      ///< the last one that it had a call in
-  std::atomic<uint32_t> done_count;    ///< one more than the last call whose channels are over
+  std::atomic<uint64_t> done_count;    ///< one more than the last call whose channels are over
   std::atomic<bool> tells_channels;    ///< any channel ever began
   std::atomic<uint64_t> launch_ticks;  ///< of its last KernelLaunch
-  std::atomic<uint32_t> copied[kFunctionCount];  ///< collectives by copy engines
+  std::atomic<uint64_t> copied[kFunctionCount];  ///< collectives by copy engines
   WordCache words;
   SharedGpuClock gpu_shared;
   // The thread that tells of channels.
@@ -186,9 +186,9 @@ struct State {
   std::atomic<uint32_t> next_proxy;
   Proxy proxies[kMaxProxies];
   std::atomic<bool> has_refused;
+  std::atomic<uint64_t> refused_unsummed;  ///< of these, for which there was no row
   RefusedSums refused_sums[kMaxRefusedSums];
   Communicator communicators[kMaxCommunicators];
-  std::atomic<uint64_t> refused_unsummed;  ///< of these, for which there was no row
 };
 
 /// Memory of its own that a child of fork() finds empty; null without room.

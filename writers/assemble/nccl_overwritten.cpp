@@ -33,7 +33,12 @@ void NcclOverwritten::add(const Record& record) {
   if (!is_nccl_overwritten(record.head) || ranges_.size() >= kMaxRanges) return;
   const auto first = static_cast<uint32_t>(record.head.a64);
   const auto last = static_cast<uint32_t>(record.head.a64 >> 32);
-  ranges_.push_back({record.head.a32, first, last});
+  if (first <= last) {
+    ranges_.push_back({record.head.a32, first, last});
+  } else {
+    ranges_.push_back({record.head.a32, first, UINT32_MAX});
+    ranges_.push_back({record.head.a32, 0, last});
+  }
 }
 
 void NcclOverwritten::sort() {

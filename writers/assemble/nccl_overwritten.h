@@ -33,7 +33,7 @@ class NcclOverwritten {
  private:
   struct Range {
     uint32_t communicator;
-    uint32_t first;
+    uint32_t first;  ///< low halves of counts of calls
     uint32_t last;
   };
   bool has(uint32_t communicator, uint32_t call) const;

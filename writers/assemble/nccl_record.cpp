@@ -11,6 +11,11 @@ E bounded(uint64_t value, uint32_t count) {
   return static_cast<E>(number < count ? number : 0);
 }
 
+/// A count of calls from its low half and the word that has its bits 32 to 47.
+uint64_t call_of(uint64_t low, uint64_t high) {
+  return (low & UINT32_MAX) | high >> kNcclHighCallShift << 32;
+}
+
 uint64_t between(uint64_t from_ns, uint64_t to_ns) { return to_ns > from_ns ? to_ns - from_ns : 0; }
 
 }  // namespace
@@ -26,14 +31,14 @@ NcclOperation read_nccl_operation(const Record& record, clock::ClockMap::Cursor&
   operation.launch_ns = words[2] == 0 ? 0 : clock.to_ns(words[2]);
   operation.bytes = head.a64;
   operation.sequence = words[0];
-  operation.call = static_cast<uint32_t>(words[1]);
+  operation.call = call_of(words[1], peer_flags);
   operation.channels = static_cast<uint8_t>(words[1] >> 32);
   operation.algorithm = bounded<NcclAlgorithm>(words[1] >> 40, kNcclAlgorithmCount);
   operation.protocol = bounded<NcclProtocol>(words[1] >> 48, kNcclProtocolCount);
   operation.type = bounded<NcclType>(words[1] >> 56, kNcclTypeCount);
   operation.communicator = head.a32;
   operation.region = head.id;
-  operation.flags = static_cast<uint32_t>(pair_high(peer_flags));
+  operation.flags = static_cast<uint16_t>(pair_high(peer_flags));
   operation.peer = pair_low(peer_flags);
   if (is_in_flight) {
     operation.flags = (operation.flags & ~uint32_t{kNcclGpuTimed}) | kNcclInFlight;
@@ -59,7 +64,8 @@ NcclProxyWork read_nccl_proxy(const Record& record, clock::ClockMap::Cursor& clo
   };
   work.bytes = head.a64;
   work.communicator = head.a32;
-  work.call = static_cast<uint32_t>(words[0]);
+  work.call =
+      static_cast<uint32_t>(words[0]) == kNoNcclCall ? kNoNcclCall : call_of(words[0], words[0]);
   work.channel = static_cast<uint8_t>(words[0] >> 32);
   const auto flags = static_cast<uint8_t>(words[0] >> 40);
   work.is_send = (flags & kNcclProxySend) != 0;

@@ -17,9 +17,13 @@ inline bool is_nccl_proxy(const RecordHead& head) {
   return head.kind == RecordKind::kNcclCall && head.slot_count == kNcclProxySlots;
 }
 
+/// Those of a range are few, and may lie on both sides of where the low half of the count wraps.
 inline bool is_nccl_overwritten(const RecordHead& head) {
+  constexpr uint32_t kMostAcross = 1u << 30;
+  const auto first = static_cast<uint32_t>(head.a64);
+  const auto last = static_cast<uint32_t>(head.a64 >> 32);
   return head.kind == RecordKind::kNcclCall && head.slot_count == kNcclOverwrittenSlots &&
-         static_cast<uint32_t>(head.a64) <= head.a64 >> 32;
+         (first <= last || last - first < kMostAcross);
 }
 
 /// Of a record that is_nccl_operation(). Its region is the record's, known or not.

@@ -64,7 +64,7 @@ class NcclTimeline final : public StreamEvents {
     record.words[1] = span.shape;
     record.words[5] = pack_pair(span.peer, static_cast<int32_t>(span.flags & ~kNcclGpuTimed));
     NcclOperation operation = read_nccl_operation(record, clock_);
-    operation.flags = span.flags;
+    operation.flags = static_cast<uint16_t>(span.flags);
     if (regions_.count(span.region) == 0) operation.region = kUnknownRegion;
     return operation;
   }

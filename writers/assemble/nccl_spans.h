@@ -36,9 +36,9 @@ struct NcclSpan {
   uint32_t communicator;
   uint32_t region;
   int32_t peer;
-  uint32_t flags;  ///< kNcclGpuTimed: the times are the GPU's
+  uint32_t flags;  ///< high half of word 5. kNcclGpuTimed: the times are the GPU's
 
-  uint32_t call() const { return static_cast<uint32_t>(shape); }
+  uint64_t call() const { return (shape & UINT32_MAX) | uint64_t{flags} >> 16 << 32; }
   bool operator<(const NcclSpan& other) const {
     if (communicator != other.communicator) return communicator < other.communicator;
     if (call() != other.call()) return call() < other.call();

@@ -141,7 +141,7 @@ struct NcclTime {
   uint32_t communicator = kNoNcclId;  ///< global
   uint32_t region = kNoNcclId;        ///< global
   static constexpr uint32_t kNoNcclId = 0xffffffffu;
-  uint32_t call = 0;
+  uint64_t call = 0;
   uint32_t shared_by = 1;  ///< operations of the same kernel
   uint64_t sequence = 0;
   uint64_t bytes = 0;

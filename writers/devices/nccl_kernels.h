@@ -33,7 +33,7 @@ struct NcclKernel {
 struct TimedOperation {
   uint32_t communicator;  ///< local
   uint32_t region;        ///< local
-  uint32_t call;
+  uint64_t call;
   uint32_t device;
   uint64_t sequence;
   uint64_t bytes;
@@ -76,7 +76,7 @@ class NcclKernels {
     uint64_t bytes;
     uint32_t communicator;
     uint32_t region;
-    uint32_t call;
+    uint64_t call;
     uint32_t device;
     int32_t peer;
     NcclType type;

@@ -11,7 +11,7 @@
 
 namespace aon::writers {
 
-void NcclHangFinder::keep(uint32_t call, const Latest& latest, Progress* progress) {
+void NcclHangFinder::keep(uint64_t call, const Latest& latest, Progress* progress) {
   progress->latest.emplace(call, latest);
   if (progress->latest.size() > kMaxShapes) progress->latest.erase(progress->latest.begin());
 }

@@ -49,7 +49,7 @@ bool NcclHangFinder::went_on(const Progress& progress, const Camp& camp) {
 }
 
 void NcclHangFinder::join(const Progress& progress, uint32_t region, Camp* camp) const {
-  const uint32_t call = progress.enqueued.at({region, kNoPeer}).call;
+  const uint64_t call = progress.enqueued.at({region, kNoPeer}).call;
   for (const auto& [kind, reached] : progress.enqueued) {
     if (kind.second != kNoPeer) continue;
     uint64_t& most = camp->most[kind.first];

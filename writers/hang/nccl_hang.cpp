@@ -322,7 +322,7 @@ void NcclHangFinder::note_unlike() {
   std::set<uint32_t> unlike = graphs_.unlike();
   const std::set<uint32_t> mixed = graphs_.mixed();
   for (const auto& [member, progress] : progress_) {
-    const bool has_first = progress.first_call == 0 || progress.first_call == UINT32_MAX;
+    const bool has_first = progress.first_call == 0 || progress.first_call == UINT64_MAX;
     const bool is_whole = has_first && !progress.gap && progress.group < hole_end_ns_.size() &&
                           hole_end_ns_[progress.group] == 0;
     const bool has_repeats =

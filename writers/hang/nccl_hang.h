@@ -190,7 +190,7 @@ class NcclHangFinder {
   using Kind = std::pair<uint32_t, int32_t>;     ///< region, peer (kNoPeer: a collective)
   struct Reached {
     uint64_t count = 0;  ///< one more than the highest sequence
-    uint32_t call = 0;   ///< of that one, as below
+    uint64_t call = 0;   ///< of that one, as below
     uint64_t start_ns = 0;
     uint64_t bytes = 0;
     uint64_t in_flight_from = UINT64_MAX;  ///< the lowest sequence in flight
@@ -206,8 +206,9 @@ class NcclHangFinder {
   /// The newest call, with work or without.
   struct Newest {
     uint64_t start_ns = 0;
-    uint32_t call = 0;
+    uint64_t call = 0;
     uint32_t flags = 0;
+    uint32_t reserved = 0;
   };
   struct Progress {
     uint32_t group = UINT32_MAX;
@@ -215,14 +216,14 @@ class NcclHangFinder {
     bool is_forgetful = false;  ///< not all of its transfers are known: no room, or in graphs
     bool is_unlike = false;     ///< members do not count alike (GraphCounts)
     std::map<Kind, Reached> enqueued;
-    std::optional<uint32_t> gap;        ///< the highest call that is missing
+    std::optional<uint64_t> gap;        ///< the highest call that is missing
     std::optional<NcclPart> oldest;     ///< in flight
     uint32_t slot = kMainThreadSlot;    ///< of the thread that called the newest one
-    uint32_t first_call = UINT32_MAX;   ///< of those told, 0 unless the first ones are missing
-    uint32_t newest_call = 0;           ///< with work
+    uint64_t first_call = UINT64_MAX;   ///< of those told, 0 unless the first ones are missing
+    uint64_t newest_call = 0;           ///< with work
     bool is_timed = false;              ///< of that one it is told what ends
     bool is_untimed = false;            ///< it is not
-    std::map<uint32_t, Latest> latest;  ///< collectives, by call
+    std::map<uint64_t, Latest> latest;  ///< collectives, by call
     Newest newest;
   };
 
@@ -261,7 +262,7 @@ class NcclHangFinder {
   Kind other_end(const Kind& kind, uint32_t rank) const;
   void compare_ends(const NcclPart& part, NcclHang* hang) const;
   void find_lone_ends(uint32_t communicator, NcclHangReport* found) const;
-  static void keep(uint32_t call, const Latest& latest, Progress* progress);
+  static void keep(uint64_t call, const Latest& latest, Progress* progress);
   std::map<uint64_t, NcclShape> numbered(const Progress& progress) const;
   std::optional<NcclDisagreement> disagreement(Members::const_iterator begin,
                                                Members::const_iterator end) const;

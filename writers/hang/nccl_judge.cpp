@@ -24,7 +24,7 @@ bool NcclHangFinder::is_certain(const Progress& progress, const Kind& kind) cons
   const auto reached = progress.enqueued.find(kind);
   if (reached == progress.enqueued.end()) {
     const bool may_be_forgotten = kind.second != kNoPeer && progress.is_forgetful;
-    const bool has_first = progress.first_call == 0 || progress.first_call == UINT32_MAX;
+    const bool has_first = progress.first_call == 0 || progress.first_call == UINT64_MAX;
     return hole_end_ns == 0 && !progress.gap && has_first && !may_be_forgotten;
   }
   return reached->second.doubts == 0 && reached->second.start_ns > hole_end_ns &&

@@ -227,7 +227,7 @@ void write_nccl_times(hid_t gpu, const Model& model, const DeviceSummary& device
   OwnerColumns owner(&table);
   auto& communicator = table.add_text("communicator", {"", "its name"});
   auto& name = table.add_text("name", {"", "the function"});
-  auto& call = table.add<uint32_t>("call", {"1", "as in /nccl/operations"});
+  auto& call = table.add<uint64_t>("call", {"1", "as in /nccl/operations"});
   auto& sequence = table.add<uint64_t>("sequence", {"1", "as in /nccl/operations"});
   auto& bytes = table.add<uint64_t>("bytes", {"bytes", "as in /nccl/operations"});
   auto& start = table.add<uint64_t>("gpu_start_ns", {"ns", "nanoseconds since 1970"});

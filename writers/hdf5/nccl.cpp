@@ -119,7 +119,7 @@ struct OperationColumns {
         process(t->add<uint32_t>("process", {"1", "row of /ranks"})),
         communicator(t->add<int64_t>("communicator", {"1", "row of /nccl/communicators"})),
         region(t->add<int64_t>("region", {"1", "row of /regions: the function"})),
-        call(t->add<uint32_t>("call", {"1", "number of the operation on its communicator"})),
+        call(t->add<uint64_t>("call", {"1", "number of the operation on its communicator"})),
         sequence(t->add<uint64_t>("sequence", {"1", "NCCL's number, by function; or by peer"})),
         bytes(t->add<uint64_t>("bytes", {"bytes", "count of the call times size of the type"})),
         peer(t->add<int32_t>("peer", {"1", "root or peer, -2 none"})),
@@ -142,7 +142,7 @@ struct OperationColumns {
   Column<uint32_t>& process;
   Column<int64_t>& communicator;
   Column<int64_t>& region;
-  Column<uint32_t>& call;
+  Column<uint64_t>& call;
   Column<uint64_t>& sequence;
   Column<uint64_t>& bytes;
   Column<int32_t>& peer;

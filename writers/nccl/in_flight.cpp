@@ -11,12 +11,12 @@ constexpr size_t kMaxForgottenKinds = size_t{1} << 16;
 
 /// Calls in a row, both of them told of.
 struct Run {
-  uint32_t first = 0;
-  uint32_t last = 0;
+  uint64_t first = 0;
+  uint64_t last = 0;
 };
 
 /// The highest run of `bits`, which are not 0, and of these what lies below it.
-Run take_highest(uint32_t word, uint64_t* bits) {
+Run take_highest(uint64_t word, uint64_t* bits) {
   const auto above = static_cast<uint32_t>(std::countl_zero(*bits));
   const auto length = static_cast<uint32_t>(std::countl_one(*bits << above));
   const uint32_t first = kWordCalls - above - length;
@@ -83,7 +83,7 @@ void InFlight::add(const NcclOperation& operation, uint32_t slot) {
       communicators_.count(operation.communicator) == 0)
     return;
   Communicator& communicator = communicators_[operation.communicator];
-  const uint32_t call = operation.call;
+  const uint64_t call = operation.call;
   if (call >= kMaxCalls) return;
   const bool is_forgotten = call < communicator.forgotten;
   if ((operation.flags & kNcclInFlight) == 0) {
@@ -109,14 +109,14 @@ void InFlight::add(const NcclOperation& operation, uint32_t slot) {
     forget_oldest(&communicator);
 }
 
-std::optional<uint32_t> InFlight::last_gap(uint32_t id) const {
+std::optional<uint64_t> InFlight::last_gap(uint32_t id) const {
   const auto found = communicators_.find(id);
   if (found == communicators_.end()) return std::nullopt;
   const Communicator& communicator = found->second;
   auto word = communicator.ended.rbegin();
   uint64_t bits = word == communicator.ended.rend() ? 0 : word->second;
   auto enqueued = communicator.enqueued.rbegin();
-  std::optional<uint32_t> lowest;  // of those seen: downwards, in both
+  std::optional<uint64_t> lowest;  // of those seen: downwards, in both
   while (bits != 0 || enqueued != communicator.enqueued.rend()) {
     uint64_t rest = bits;
     Run run = bits != 0 ? take_highest(word->first, &rest) : Run();

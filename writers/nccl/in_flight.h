@@ -25,7 +25,7 @@ class InFlight {
   static constexpr size_t kMaxKept = 32768;  ///< twice what the plugin follows
   static constexpr size_t kMaxKeptInAll = size_t{1} << 20;
   static constexpr size_t kMaxCommunicators = size_t{1} << 18;  ///< others are not followed
-  static constexpr uint32_t kMaxCalls = 1u << 31;               ///< of a communicator
+  static constexpr uint64_t kMaxCalls = uint64_t{1} << 42;      ///< of years; more: damage
   static constexpr size_t kMaxWords = 1u << 18;
 
   /// As it was told when it was enqueued, and by which thread (slot of its ring).
@@ -37,7 +37,7 @@ class InFlight {
   void add(const NcclOperation& operation, uint32_t slot = 0);
 
   /// The highest call of a communicator of which nothing was told although later ones were.
-  std::optional<uint32_t> last_gap(uint32_t communicator) const;
+  std::optional<uint64_t> last_gap(uint32_t communicator) const;
 
   /// How many of those that were in flight beyond kMaxKept have not ended, as far as it is known.
   using Key = std::tuple<uint32_t, uint32_t, uint32_t>;  ///< communicator, region, log2 of bytes
@@ -49,10 +49,10 @@ class InFlight {
 
  private:
   struct Communicator {
-    std::map<uint32_t, uint64_t> ended;     ///< bits of 64 calls, by call / 64
-    uint32_t forgotten = 0;                 ///< of calls below this nothing is known any more
-    std::map<uint32_t, Enqueued> enqueued;  ///< by call
-    std::map<uint32_t, uint64_t> beyond;    ///< bits of calls that were in it, as `ended`
+    std::map<uint64_t, uint64_t> ended;     ///< bits of 64 calls, by call / 64
+    uint64_t forgotten = 0;                 ///< of calls below this nothing is known any more
+    std::map<uint64_t, Enqueued> enqueued;  ///< by call
+    std::map<uint64_t, uint64_t> beyond;    ///< bits of calls that were in it, as `ended`
   };
   void forget_oldest(Communicator* communicator);
   void end_forgotten(const NcclOperation& operation, Communicator* communicator);

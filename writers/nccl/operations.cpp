@@ -57,9 +57,7 @@ void add_time(uint64_t bytes, uint64_t gpu_ns, Histogram* histogram) {
   ++histogram->by_duration[profile::histogram_bucket(gpu_ns)];
 }
 
-uint64_t key_of(uint32_t communicator, uint32_t call) {
-  return uint64_t{communicator} << 32 | call;
-}
+uint64_t pair_of(uint32_t from, uint32_t to) { return uint64_t{from} << 32 | to; }
 
 uint64_t mix(uint64_t value) {
   value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
@@ -144,7 +142,7 @@ void OperationTable::add(const NcclOperation& operation) {
 void OperationTable::note_call(const NcclOperation& operation) {
   if (operation.call >= InFlight::kMaxCalls) return;
   uint64_t& known_count = calls_[operation.communicator].known_count;
-  known_count = std::max(known_count, uint64_t{operation.call} + 1);
+  known_count = std::max(known_count, operation.call + 1);
 }
 
 void OperationTable::append(const NcclOperation& operation) {
@@ -177,7 +175,7 @@ uint32_t OperationTable::level_of(const NcclOperation& global, uint32_t communic
     const auto known = ranks_.find(communicator);
     const uint32_t own = known == ranks_.end() ? UINT32_MAX : known->second;
     const auto peer = static_cast<uint32_t>(global.peer);
-    what = global.region == send_ ? key_of(own, peer) : key_of(peer, own);
+    what = global.region == send_ ? pair_of(own, peer) : pair_of(peer, own);
   }
   const uint64_t which = mix(has_sequence ? global.sequence : global.call) + global.communicator;
   const int zeros = std::countl_zero(mix(mix(which) + what));
@@ -185,10 +183,10 @@ uint32_t OperationTable::level_of(const NcclOperation& global, uint32_t communic
 }
 
 /// Of several the first one.
-OperationRow* OperationTable::row_of(uint32_t communicator, uint32_t call) {
+OperationRow* OperationTable::row_of(uint32_t communicator, uint64_t call) {
   if (call >= InFlight::kMaxCalls) return nullptr;
   const auto key = [this](uint32_t row) {
-    return key_of(row_communicators_[row - first_row_], rows_[row].operation.call);
+    return std::pair(row_communicators_[row - first_row_], rows_[row].operation.call);
   };
   if (rows_by_call_.empty()) {
     rows_by_call_.resize(row_communicators_.size());
@@ -196,9 +194,10 @@ OperationRow* OperationTable::row_of(uint32_t communicator, uint32_t call) {
     std::sort(rows_by_call_.begin(), rows_by_call_.end(),
               [&](uint32_t a, uint32_t b) { return std::pair(key(a), a) < std::pair(key(b), b); });
   }
-  const uint64_t wanted = key_of(communicator, call);
-  const auto found = std::lower_bound(rows_by_call_.begin(), rows_by_call_.end(), wanted,
-                                      [&](uint32_t row, uint64_t than) { return key(row) < than; });
+  const std::pair wanted(communicator, call);
+  const auto found =
+      std::lower_bound(rows_by_call_.begin(), rows_by_call_.end(), wanted,
+                       [&](uint32_t row, const auto& than) { return key(row) < than; });
   return found == rows_by_call_.end() || key(*found) != wanted ? nullptr : &rows_[*found];
 }
 

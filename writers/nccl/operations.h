@@ -105,7 +105,7 @@ class OperationTable {
     uint64_t known_count = 0;  ///< by the highest number
   };
   void add_refused();
-  OperationRow* row_of(uint32_t communicator, uint32_t call);
+  OperationRow* row_of(uint32_t communicator, uint64_t call);
   using WaitKey = std::tuple<uint32_t, uint32_t, uint32_t, uint64_t, int32_t>;
   WaitKey wait_key_of(const OperationRow& row) const;
   bool is_told_by_sums(const NcclOperation& operation);

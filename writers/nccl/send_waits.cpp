@@ -83,9 +83,9 @@ SendWaitStore::SendWaitStore(std::filesystem::path folder)
       operations_(folder_, kGroupBytes),
       works_(folder_, kGroupBytes) {}
 
-Status SendWaitStore::add_operation(uint32_t communicator, uint32_t call, const PartKey& part,
+Status SendWaitStore::add_operation(uint32_t communicator, uint64_t call, const PartKey& part,
                                     uint64_t begin_ns) {
-  return operations_.add({part, begin_ns, communicator, call});
+  return operations_.add({part, begin_ns, call, communicator});
 }
 
 Status SendWaitStore::add(const NcclProxyWork& work) {
@@ -101,12 +101,11 @@ Status SendWaitStore::add(const NcclProxyWork& work) {
                      .other_ns = work.peer_ns + work.flush_ns,
                      .first_data_ns = is_before_data && work.is_send ? work.end_ns : 0,
                      .waited_ns = work.longest_ns,
-                     .communicator = work.communicator,
                      .call = work.call,
+                     .communicator = work.communicator,
                      .channel = work.channel,
                      .is_receive = work.is_send ? 0u : 1u,
-                     .peer = static_cast<uint32_t>(work.peer),
-                     .reserved = 0});
+                     .peer = static_cast<uint32_t>(work.peer)});
 }
 
 /// What its steps waited for the GPU before the kernel began. All are under way from the first

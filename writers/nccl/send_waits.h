@@ -85,13 +85,13 @@ bool may_have_steps(const Model& model);
 
 class SendWaitStore {
  public:
-  static constexpr size_t kOperationBytes = 40 + 2 * sizeof(SendWaits);  ///< of temporary files
+  static constexpr size_t kOperationBytes = 48 + 2 * sizeof(SendWaits);  ///< of temporary files
   static constexpr size_t kMaxSources = 16;  ///< whom it receives from; beyond, those who wait less
 
   explicit SendWaitStore(std::filesystem::path folder);
 
   /// Of the current process, whose ids `communicator` and `call` are, and whose GPU began then.
-  Status add_operation(uint32_t communicator, uint32_t call, const PartKey& part,
+  Status add_operation(uint32_t communicator, uint64_t call, const PartKey& part,
                        uint64_t begin_ns);
   Status add(const NcclProxyWork& work);
   /// What follows is another process's.
@@ -121,8 +121,8 @@ class SendWaitStore {
   struct Operation {
     PartKey part;
     uint64_t begin_ns;
-    uint32_t communicator;
-    uint32_t call;
+    uint64_t call;
+    uint64_t communicator;
     bool operator<(const Operation& other) const {
       return std::tie(communicator, call, part) <
              std::tie(other.communicator, other.call, other.part);
@@ -136,12 +136,11 @@ class SendWaitStore {
     uint64_t other_ns;       ///< for the peer, for the flush
     uint64_t first_data_ns;  ///< of a send, when the GPU gave it, if this is from before; or 0
     uint64_t waited_ns;      ///< for how long its steps had waited then
+    uint64_t call;
     uint32_t communicator;
-    uint32_t call;
     uint32_t channel;
     uint32_t is_receive;
     uint32_t peer;
-    uint32_t reserved;
     uint64_t before_ns(uint64_t begin_ns) const;
     bool is_of(const Operation& one) const {
       return communicator == one.communicator && call == one.call;

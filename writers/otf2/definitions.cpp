@@ -274,7 +274,7 @@ void GlobalDefinitions::write_attributes() {
       {"range", "Number of the range that begins or ends here", OTF2_TYPE_UINT64},
       {"duration", "Nanoseconds since the range began", OTF2_TYPE_UINT64},
       {"nccl.seq", "NCCL's number by communicator and function", OTF2_TYPE_UINT64},
-      {"nccl.api_seq", "Number of the call on its communicator", OTF2_TYPE_UINT32},
+      {"nccl.api_seq", "Number of the call on its communicator", OTF2_TYPE_UINT64},
       {"nccl.algo", "Algorithm", OTF2_TYPE_STRING},
       {"nccl.proto", "Protocol", OTF2_TYPE_STRING},
       {"nccl.dtype", "Type of the elements", OTF2_TYPE_STRING},

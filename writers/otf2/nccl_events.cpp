@@ -114,7 +114,7 @@ void NcclEncoder::add_attributes(const Function& function, const NcclOperation& 
   OTF2_AttributeList* list = attributes_.get();
   OTF2_AttributeList_AddUint64(list, kValue, operation.bytes);
   OTF2_AttributeList_AddUint64(list, kNcclSequence, operation.sequence);
-  OTF2_AttributeList_AddUint32(list, kNcclCallCount, operation.call);
+  OTF2_AttributeList_AddUint64(list, kNcclCallCount, operation.call);
   OTF2_AttributeList_AddStringRef(
       list, kNcclAlgorithmName,
       string_of(kFirstNcclString, static_cast<uint32_t>(operation.algorithm)));

@@ -9,12 +9,12 @@
 /// |------|-------------------------------------------------------------------------------------|
 /// | 0    | NCCL's sequence number of (communicator, function); of Send and Recv, which have     |
 /// |      | none, our own of (communicator, direction, peer)                                     |
-/// | 1    | low half: own count of calls on the communicator; bytes 4 to 7: channels,            |
-/// |      | NcclAlgorithm, NcclProtocol, NcclType                                                |
+/// | 1    | low half: that of the own count of calls on the communicator; bytes 4 to 7:          |
+/// |      | channels, NcclAlgorithm, NcclProtocol, NcclType                                      |
 /// | 2    | ticks of the launch, 0 unknown                                                       |
 /// | 3    | ticks at which the GPU began, 0 unknown                                              |
 /// | 4    | ticks that the GPU took                                                              |
-/// | 5    | low half: root or peer (kNoPeer: none); high half: NcclCallFlags                     |
+/// | 5    | low half: root or peer (kNoPeer: none); NcclCallFlags; bytes 6, 7: count of calls    |
 /// | 6    | ticks between the first and the last channel's begin                                 |
 /// | 7    | wide duration                                                                        |
 ///
@@ -29,8 +29,8 @@
 ///
 /// | word | content                                                                             |
 /// |------|-------------------------------------------------------------------------------------|
-/// | 0    | low half: count of calls as above (kNoNcclCall: not known); bytes 4 and 5: channel,   |
-/// |      | NcclProxyFlags                                                                       |
+/// | 0    | low half, bytes 6, 7: count of calls as above (low half kNoNcclCall: not known);     |
+/// |      | byte 4: channel; 5: NcclProxyFlags                                                   |
 /// | 1    | low half: peer; high half: steps that NCCL plans                                     |
 /// | 2    | low half: steps that are told here; high half: events of the network plugin          |
 /// | 3    | bytes of a chunk                                                                     |
@@ -40,8 +40,8 @@
 ///
 /// NCCL keeps the GPU's times of a channel's last 64 operations; what its proxy reads later is told
 /// with those of an operation 64 later. Where that shows in times that cannot be, a record of
-/// kNcclOverwrittenSlots (no words) says of whom: a32 communicator, a64 the first and, in its high
-/// half, the last of the calls; those of these that are timed in records before it are not.
+/// kNcclOverwrittenSlots (no words) says of whom: a32 communicator, a64 the first and the last of
+/// the calls, low halves of their counts; of these, what is timed in records before it is not.
 ///
 /// They come in no order of time: an operation may end long after others that were called later.
 /// `bytes` are count times the size of a type as the call has them: what a rank sends, of
@@ -61,6 +61,7 @@ constexpr uint8_t kNcclProxySlots = 4;
 constexpr uint8_t kNcclOverwrittenSlots = 1;
 constexpr uint32_t kNcclStepsPerRecord = 16;
 constexpr uint32_t kNoNcclCall = UINT32_MAX;
+constexpr uint32_t kNcclHighCallShift = 48;  ///< bits 32 to 47 of a count of calls: words 5 and 0
 
 /// Call site whose mode word is the level that NCCL is asked for, which the budget may lower: at
 /// kModeSample + 0 step, + 1 net, + 3 gpu (one in 1, 2, 4), kModeCount api. Of an NCCL that must

@@ -13,7 +13,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-NcclOperation told(uint32_t call, bool is_in_flight, uint32_t communicator = 1) {
+NcclOperation told(uint64_t call, bool is_in_flight, uint32_t communicator = 1) {
   NcclOperation operation;
   operation.communicator = communicator;
   operation.call = call;
@@ -21,8 +21,8 @@ NcclOperation told(uint32_t call, bool is_in_flight, uint32_t communicator = 1) 
   return operation;
 }
 
-std::vector<std::pair<uint32_t, uint32_t>> taken(InFlight& in_flight) {
-  std::vector<std::pair<uint32_t, uint32_t>> calls;
+std::vector<std::pair<uint32_t, uint64_t>> taken(InFlight& in_flight) {
+  std::vector<std::pair<uint32_t, uint64_t>> calls;
   for (const NcclOperation& one : in_flight.take()) calls.emplace_back(one.communicator, one.call);
   return calls;
 }
@@ -98,6 +98,21 @@ TEST(NcclInFlight, calls_that_ended_after_they_were_in_flight_are_told_of) {
   EXPECT_EQ(in_flight.last_gap(1), 300u);
 }
 
+/// A service that runs for weeks: some ten thousand calls a second.
+TEST(NcclInFlight, of_more_calls_than_32_bits_count_are_told) {
+  for (const uint64_t turn : {uint64_t{1} << 31, uint64_t{1} << 32}) {
+    InFlight in_flight;
+    for (uint64_t call = turn - 100; call < turn + 100; ++call) {
+      in_flight.add(told(call, true));
+      if (call != turn + 50) in_flight.add(told(call, false));
+    }
+    EXPECT_EQ(in_flight.last_gap(1), std::nullopt);
+    in_flight.add(told(turn + 102, false));
+    EXPECT_EQ(in_flight.last_gap(1), turn + 101);
+    EXPECT_THAT(taken(in_flight), ElementsAre(std::pair(1u, turn + 50)));
+  }
+}
+
 /// Looking for gaps costs what was told, not what the numbers say.
 TEST(NcclInFlight, of_wild_numbers_are_looked_at_no_longer_than_others) {
   InFlight in_flight;
@@ -108,7 +123,7 @@ TEST(NcclInFlight, of_wild_numbers_are_looked_at_no_longer_than_others) {
   }
   const auto begin = std::chrono::steady_clock::now();
   for (uint32_t communicator = 0; communicator < 1000; ++communicator) {
-    const uint32_t gap = InFlight::kMaxCalls - (communicator % 2 == 0 ? 2 : 4);
+    const uint64_t gap = InFlight::kMaxCalls - (communicator % 2 == 0 ? 2 : 4);
     EXPECT_EQ(in_flight.last_gap(communicator), gap);
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));

@@ -406,7 +406,7 @@ TEST(NcclOperations, of_which_nothing_is_known_are_counted) {
       table.add(one);
     }
     NcclOperation damaged = operation(8);
-    damaged.call = UINT32_MAX;
+    damaged.call = InFlight::kMaxCalls;
     table.add(damaged);
   }
   table.finish();

@@ -159,6 +159,29 @@ TEST_F(NcclSlots, that_are_being_filled_are_waited_for_but_not_for_ever) {
   EXPECT_EQ(wait_for_claims(communicator()), 64u);
 }
 
+TEST_F(NcclSlots, count_more_calls_than_32_bits_do) {
+  communicator().call_count.store(UINT32_MAX);
+  communicator().tells_channels.store(true);
+  const Facts facts = {.flags = kNcclReplayed, .peer = 3};
+  const auto open_next = [&] {
+    return open_operation(communicator(), 0, facts, 1, kHasWork | kWaitsForGpu, Role::kWork);
+  };
+  Operation& last = *operation_at(open_next());
+  const Handle first = open_next();
+  Operation& next = *operation_at(first);
+  EXPECT_EQ(call_of(last), uint64_t{UINT32_MAX});
+  EXPECT_EQ(call_of(next), uint64_t{1} << 32);
+  note_done(communicator(), last);
+  EXPECT_TRUE(is_abandoned(communicator(), next, next.control.load()));
+  ASSERT_TRUE(commit(communicator(), next, first.generation));
+  uint64_t words[8];
+  std::memcpy(words, g_records + sizeof(RecordHead), sizeof words);
+  EXPECT_EQ(words[1] & UINT32_MAX, 0u);
+  EXPECT_EQ(words[5] >> kNcclHighCallShift, 1u);
+  EXPECT_NE(words[5] >> 32 & kNcclReplayed, 0u);
+  EXPECT_EQ(words[5] & UINT32_MAX, 3u);
+}
+
 TEST_F(NcclSlots, whose_records_are_refused_are_summed_up) {
   run(64, 100);  // there is room for this one
   g_writer.context[0].end = g_writer.context[0].cursor;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/unit/writers/spool_fixture.h"
+#include "writers/assemble/nccl_record.h"
 
 namespace aon::writers {
 namespace {
@@ -49,6 +50,18 @@ TEST(NcclOverwritten, lose_their_times_and_others_keep_them) {
   EXPECT_EQ(told(&all, kComm + 1), "tttttttttt");
   all.clear();
   EXPECT_EQ(told(&all), "tttttttttt");
+}
+
+/// Of the count of calls a record of them has the low half.
+TEST(NcclOverwritten, are_found_where_the_count_of_calls_wraps) {
+  NcclOverwritten all;
+  Record across = overwritten(UINT32_MAX - 1, 1);
+  ASSERT_TRUE(is_nccl_overwritten(across.head));
+  all.add(across);
+  all.sort();
+  EXPECT_EQ(told(&all), "--tttttttt");
+  const Record last = operation(UINT32_MAX);
+  EXPECT_NE(all.correct({&last, 1})[0].words[5] >> 32 & kNcclOverwritten, 0u);
 }
 
 TEST(NcclOverwritten, wild_ranges_do_no_harm) {

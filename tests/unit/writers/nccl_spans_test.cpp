@@ -76,6 +76,24 @@ TEST_F(NcclSpansTest, without_any_show_the_hosts_which_are_no_regions_of_a_profi
   EXPECT_EQ(outcome_.event_count, 4u);
 }
 
+/// Of a count of calls the bits above 32 are those above the flags.
+TEST_F(NcclSpansTest, collectives_come_in_the_order_of_more_calls_than_32_bits_count) {
+  Record second = operation(kReduce, 300, 400, kNcclGpuTimed);
+  second.words[1] = uint64_t{2} << 32;
+  second.words[5] |= uint64_t{1} << kNcclHighCallShift;
+  Record first = operation(kReduce, 100, 200, kNcclGpuTimed);
+  first.words[1] |= UINT32_MAX;
+  ASSERT_TRUE(spans_.add(second));
+  ASSERT_TRUE(spans_.add(first));
+  EXPECT_EQ(replay(), " B1@100(E1@200) B1@300(E1@400)");
+  EXPECT_EQ(outcome_.device_overlap_count, 0u);
+  ASSERT_EQ(told_.size(), 4u);
+  EXPECT_EQ(told_[0].call, UINT32_MAX);
+  EXPECT_EQ(told_[2].call, uint64_t{1} << 32);
+  EXPECT_EQ(told_[2].flags, uint32_t{kNcclGpuTimed});
+  EXPECT_EQ(told_[2].channels, 2u);
+}
+
 /// The host is ahead of the GPU, and the budget lowers and raises the level.
 TEST_F(NcclSpansTest, collectives_come_in_the_order_of_their_calls) {
   const auto called = [](uint32_t call, uint64_t start, uint64_t end, uint32_t flags) {
