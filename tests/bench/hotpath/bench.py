@@ -84,7 +84,7 @@ def report_what_hides():
         value_gate(f"{case}: alone", ns["alone"], "ns", None)
         value_gate(f"{case}: added to two reads", ns["added"], "ns", None)
         shares = [added / alone * 100 for added, alone in zip(ns["added"], ns["alone"])]
-        value_gate(f"{case}: of it behind no read", shares, "%", None)
+        value_gate(f"{case}: what of it does not hide", shares, "%", None)
 
 
 class LttngSession:
