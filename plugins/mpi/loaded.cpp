@@ -46,8 +46,8 @@ Tables tables_of(const LoadedFile& file) {
 bool is_definition(const Tables& tables, uint32_t index, const char* name) {
   const ElfW(Sym)& symbol = tables.symbols[index];
   const unsigned type = symbol.st_info & 0xf;
-  const bool is_plain = type == STT_FUNC || type == STT_OBJECT || type == STT_NOTYPE;
-  return symbol.st_shndx != SHN_UNDEF && is_plain &&
+  const bool has_address = type == STT_FUNC || type == STT_OBJECT || type == STT_NOTYPE;
+  return symbol.st_shndx != SHN_UNDEF && (has_address || type == STT_GNU_IFUNC) &&
          strcmp(tables.strings + symbol.st_name, name) == 0;
 }
 
@@ -300,7 +300,14 @@ const ElfW(Sym) * definition_in(const LoadedFile& file, const char* name) noexce
 
 void* symbol_in(const LoadedFile& file, const char* name) noexcept {
   const ElfW(Sym)* symbol = definition_in(file, name);
-  return symbol != nullptr ? reinterpret_cast<void*>(file.base + symbol->st_value) : nullptr;
+  if (symbol == nullptr || ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC) return nullptr;
+  return reinterpret_cast<void*>(file.base + symbol->st_value);
+}
+
+bool is_of_the_loader(const void* address) noexcept {
+  FileSearch search = {address, {}};
+  dl_iterate_phdr(note_file, &search);
+  return search.found.dynamic != nullptr && strncmp(soname_of(search.found), "ld", 2) == 0;
 }
 
 bool is_executable(const void* address) noexcept {

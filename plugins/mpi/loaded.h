@@ -33,7 +33,7 @@ void* symbol_of_program(const char* name) noexcept;
 /// The one of `file`, or of those behind it, which it may need: without libdl.
 void* symbol_since(const LoadedFile& file, const char* name) noexcept;
 
-/// The definition of `name` in `file` by its tables; null: it has none.
+/// The definition of `name` in `file` by its tables; null: it has none, or an indirect one.
 void* symbol_in(const LoadedFile& file, const char* name) noexcept;
 
 /// The entry of that definition in the file's table.
@@ -41,6 +41,9 @@ const ElfW(Sym) * definition_in(const LoadedFile& file, const char* name) noexce
 
 /// Whether code can be executed on the page of `address`, in a loaded file.
 bool is_executable(const void* address) noexcept;
+
+/// Whether it is code of ld.so itself (ld-linux-x86-64.so.2, ld64.so.2). That of dlsym() is not.
+bool is_of_the_loader(const void* address) noexcept;
 
 /// Whether a loaded file but ours calls dlopen(), so that libraries may be loaded later.
 bool may_load_libraries() noexcept;

@@ -1,5 +1,6 @@
 #include "mpi/offered.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -17,16 +18,19 @@ namespace {
 
 const char g_token = 0;            ///< lies in this library
 void* g_wrappers[kOptionalCount];  ///< written before their symbols become indirect
-std::atomic<bool> g_is_taken_out;
+std::atomic<bool> g_is_taken_out;  ///< what the known library lacks
+std::atomic_flag g_is_written;     ///< our table, by another thread
 
 const char* name_of(uint32_t optional) { return kFunctionNames[kOptionalFunctions[optional]]; }
 
 using Resolver = void* (*)();
 
-/// What ld.so calls, under its locks, to bind a reference to the function.
+void* answer(uint32_t optional, const void* caller);
+
+/// What ld.so calls, under its locks, to bind a reference to the function; and dlsym().
 template <size_t optional>
 void* resolve() {
-  return presence_of(name_of(optional)) == Presence::kLacking ? nullptr : g_wrappers[optional];
+  return answer(optional, __builtin_return_address(0));
 }
 
 template <size_t... optional>
@@ -113,19 +117,37 @@ void make_indirect(const Entries& entries, uint32_t optional) {
   entries.lock();
 }
 
-}  // namespace
-
-void offer_what_the_library_has() noexcept {
-  if (g_is_taken_out.exchange(true)) return;
+/// Those that are hidden already are not found again. Another thread that is about it is not waited
+/// for: we may be under ld.so's locks.
+void hide_what_is_lacking() {
+  if (g_is_written.test_and_set(std::memory_order_acquire)) return;  // pairs with mpi:offered
   Entries entries;
   for (uint32_t i = 0; i < kOptionalCount; ++i) {
     if (presence_of(name_of(i)) == Presence::kLacking) entries.add(i);
   }
-  if (!entries.unlock()) return;
-  for (uint32_t i = 0; i < kOptionalCount; ++i) {
-    if (entries[i] != nullptr) hide(entries[i]);
+  if (entries.unlock()) {
+    for (uint32_t i = 0; i < kOptionalCount; ++i) {
+      if (entries[i] != nullptr) hide(entries[i]);
+    }
+    entries.lock();
   }
-  entries.lock();
+  g_is_written.clear(std::memory_order_release);  // pairs with mpi:offered
+}
+
+/// Null is for references only: where dlsym() returns it dlerror() says nothing, and Python's
+/// ctypes reads what that says. From the next one on dlsym() finds no such name.
+void* answer(uint32_t optional, const void* caller) {
+  if (presence_of(name_of(optional)) != Presence::kLacking) return g_wrappers[optional];
+  const int saved_errno = errno;
+  hide_what_is_lacking();
+  errno = saved_errno;
+  return is_of_the_loader(caller) ? nullptr : g_wrappers[optional];
+}
+
+}  // namespace
+
+void offer_what_the_library_has() noexcept {
+  if (!g_is_taken_out.exchange(true)) hide_what_is_lacking();
 }
 
 }  // namespace aon::mpi

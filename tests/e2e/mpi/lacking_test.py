@@ -10,10 +10,11 @@ import unittest
 import ring_file as rf
 from mpi_test import PROGRAMS, MpiTest
 
-from aon_test import MPI, mpirun  # noqa: E402  (mpi_test has set the path)
+from aon_test import BUILD, MPI, environment, mpirun, run  # noqa: E402  (mpi_test has set the path)
 
 LATER = PROGRAMS / "liblacking_later.so"
 SCRIPT = pathlib.Path(__file__).parent / "programs" / "lacking.py"
+LIBRARY = {"openmpi": "libmpi.so.40", "mpich": "libmpich.so.12"}[MPI]
 NEWER = {  # than the library; MPICH's handles are numbers, which macros convert
     "openmpi": {"MPI_Send_c", "MPI_Status_get_tag", "MPI_Session_init", "MPI_Parrived"},
     "mpich": {"MPI_Comm_c2f", "MPI_Status_get_tag", "MPIX_Barrier_init"},
@@ -54,6 +55,15 @@ class Lacking(MpiTest):
         self.assertEqual(len(file.calls("MPI_Send")), 3)
         self.assertEqual(len(file.calls("MPI_Irecv")), 3)
         self.assertEqual([r.flags & rf.FAILED for r in file.calls("MPI_Send")], 3 * [0])
+
+    def test_looked_up_before_the_first_call(self):
+        """The first time it may seem to be there; null with nothing to say of it kills Python."""
+        for name in sorted(NEWER):
+            preload = str(BUILD / "lib" / "libaon-mpi.so")
+            variables = environment(LD_PRELOAD=preload, AON_OUTPUT=str(self.folder))
+            process = run([sys.executable, SCRIPT, LIBRARY, name], env=variables)
+            self.assert_exit(process)
+            self.assertIn("looked up: True False\n", process.stdout, name)
 
 
 if __name__ == "__main__":
