@@ -6,9 +6,9 @@
 ///   (Python). So when we are loaded into such a program, the functions that not every library has
 ///   become indirect ones (STT_GNU_IFUNC) in our symbol table: ld.so asks us each time that it
 ///   binds a reference to one, and gets null where the library, loaded by then, lacks it.
-/// - From then on, and at the latest once the library is known, the names of those that it lacks are
-///   taken out of the table. They stay out if another library takes its place: what that one has
-///   more is bound to it, and its calls are not seen.
+/// - From then on, and at the latest once the library is known, the names of those that it lacks
+///   are taken out of the table. They stay out if another library takes its place: what that one
+///   has more is bound to it, and its calls are not seen.
 ///
 /// dlsym() gets no null from us: it would say nothing of it in dlerror(), and Python's ctypes reads
 /// what that says. The first lookup of what a library lacks finds ours, the later ones none.

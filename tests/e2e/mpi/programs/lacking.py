@@ -2,7 +2,7 @@
 to it, and calls that. Then looks for a function once more, as dlsym() says whether it is there.
 
     lacking.py LIBRARY
-    lacking.py MPI_LIBRARY NAME       looks for the function of an MPI library that it has not called
+    lacking.py MPI_LIBRARY NAME     looks for a function of an MPI library that it has not called
 """
 import ctypes
 import sys
