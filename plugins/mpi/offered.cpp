@@ -18,6 +18,7 @@ namespace {
 
 const char g_token = 0;            ///< lies in this library
 void* g_wrappers[kOptionalCount];  ///< written before their symbols become indirect
+pid_t g_process;                   ///< that made them indirect
 std::atomic<bool> g_is_taken_out;  ///< what the known library lacks
 std::atomic_flag g_is_written;     ///< our table, by another thread
 
@@ -111,6 +112,7 @@ void make_indirect(const Entries& entries, uint32_t optional) {
   Entries entries;
   for (uint32_t i = 0; i < kOptionalCount; ++i) entries.add(i);
   if (!entries.unlock()) return;
+  g_process = getpid();
   for (uint32_t i = 0; i < kOptionalCount; ++i) {
     if (entries[i] != nullptr) make_indirect(entries, i);
   }
@@ -136,7 +138,10 @@ void hide_what_is_lacking() {
 
 /// Null is for references only: where dlsym() returns it dlerror() says nothing, and Python's
 /// ctypes reads what that says. From the next one on dlsym() finds no such name.
+/// A forked child does not ask: a thread that is not there may have had the lock of
+/// dl_iterate_phdr(), which glibc, other than dlsym()'s, leaves locked.
 void* answer(uint32_t optional, const void* caller) {
+  if (getpid() != g_process) return g_wrappers[optional];
   if (presence_of(name_of(optional)) != Presence::kLacking) return g_wrappers[optional];
   const int saved_errno = errno;
   hide_what_is_lacking();
