@@ -65,6 +65,15 @@ class Lacking(MpiTest):
             self.assert_exit(process)
             self.assertIn("looked up: True False\n", process.stdout, name)
 
+    def test_looked_up_by_the_child_of_a_process_with_threads(self):
+        """One of these may have had ld.so's lock."""
+        preload = str(BUILD / "lib" / "libaon-mpi.so")
+        variables = environment(LD_PRELOAD=preload, AON_OUTPUT=str(self.folder))
+        command = [PROGRAMS / "lacking_fork", LIBRARY, min(NEWER)]
+        process = run(command, env=variables, timeout_s=150)
+        self.assert_exit(process)
+        self.assertEqual(process.stdout, "10 children ended\n")
+
 
 if __name__ == "__main__":
     unittest.main()
