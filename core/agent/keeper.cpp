@@ -66,6 +66,7 @@ class Keeper {
   bool cannot_end(pid_t worker);
   void keep_lease();
   void await_lease();
+  bool is_worth_waiting(const Error& error);
   void follow_folder();
   void account_dead_worker(pid_t worker);
   void account_own();
@@ -92,6 +93,8 @@ class Keeper {
   bool has_lease_ = false;
   std::optional<Lease> waiting_lease_;  ///< an earlier agent has the other one
   int lease_pause_ms_ = kPauseMs;       ///< between tries to have it
+  bool is_awaited_ = false;             ///< an earlier agent has had it
+  std::optional<std::chrono::steady_clock::time_point> unknown_since_;  ///< who has it now
   std::chrono::steady_clock::time_point last_beat_;
   bool is_hung_ = false;  ///< the assembly, so that there will be none
   uint64_t done_ns_ = 0;  ///< when the worker was seen to have written everything; 0: not yet
@@ -180,8 +183,9 @@ void Keeper::keep_lease() {
                             : Lease::take(cluster::agent_lease(config_.job_folder, config_.node));
   taken_lease_.reset();
   if (!lease) {
-    if (lease.error().code == Code::kBusy) return await_lease();
-    AON_LOG_WARNING("lease: %s", lease.error().message.c_str());
+    if (is_worth_waiting(lease.error())) return await_lease();
+    AON_LOG_WARNING("lease: %s%s", lease.error().message.c_str(),
+                    is_awaited_ ? "; the earlier agent is not waited for any more" : "");
   } else {
     lease_ = std::move(*lease);
     cluster::clear_done(config_.job_folder, config_.node);  // an earlier agent's
@@ -189,6 +193,19 @@ void Keeper::keep_lease() {
   has_lease_ = true;
   waiting_lease_.reset();
   state_.header().has_lease.store(1, std::memory_order_release);  // pairs with agent:lease
+}
+
+/// Where an earlier agent had it, a look that fails says nothing of that one: the directory may
+/// just have been moved, a descriptor not be had, a server be gone for a moment.
+bool Keeper::is_worth_waiting(const Error& error) {
+  if (error.code == Code::kBusy) {
+    is_awaited_ = true;
+    unknown_since_.reset();
+    return true;
+  }
+  if (!is_awaited_) return false;
+  if (!unknown_since_) unknown_since_ = last_beat_;
+  return last_beat_ - *unknown_since_ < std::chrono::seconds(kLeaseDeadSeconds);
 }
 
 /// An earlier agent of this node still finishes: it is to leave the spool, which is ours, too. So

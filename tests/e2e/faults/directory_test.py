@@ -251,6 +251,15 @@ class LaterAgent(FaultCase):
         self.assert_awaited(moved)
         self.assert_whole(moved)
 
+    def test_it_waits_on_where_the_marks_are_not_there_for_a_moment(self):
+        """As where the directory is moved just when it looks."""
+        agents, away = self.output / "agents", self.output / "away"
+        agents.rename(away)
+        time.sleep(2.5)  # it looks once a second
+        away.rename(agents)
+        self.assert_awaited(self.output)
+        self.assert_whole(self.output)
+
 
 class KilledFinalize(FaultCase):
     """`aon finalize` dies by SIGKILL and is called again, as often as it takes."""
