@@ -26,9 +26,20 @@ using spool::kOriginFile;
 constexpr char kUnfinished[] = ".join-";  ///< begins the name of a folder that is being filled
 constexpr int kMaxSameNames = 1000;
 
-std::string origin_of(const fs::path& node) {
+/// What the note in a node folder says: a path, or kBroughtOrigin, which may have one behind it on
+/// a line of its own.
+struct Origin {
+  std::string path;
+  bool is_brought = false;
+};
+
+Origin origin_of(const fs::path& node) {
   const Result<std::string> text = read_text_file((node / kOriginFile).string());
-  return text ? *text : std::string();
+  const std::string brought = spool::kBroughtOrigin;
+  if (!text) return {};
+  if (*text == brought) return {"", true};
+  if (text->starts_with(brought + "\n")) return {text->substr(brought.size() + 1), true};
+  return {*text, false};
 }
 
 /// MPI knows better than the environment, as in the model (writers/assemble/groups.cpp).
@@ -45,7 +56,8 @@ struct NodeFolder {
   std::string dir;  ///< job directory that holds it
   fs::path path;
   std::string real_path;
-  std::string origin;  ///< real path of where it was joined from; empty for a node of its own
+  std::string origin;  ///< real path of where it was joined from; empty: of nowhere
+  bool is_brought;     ///< by a courier (core/delivery), which may have been lost before its end
   std::string host;
   std::string launch_id;
   std::set<std::pair<int32_t, uint64_t>> processes;  ///< pid and start time
@@ -55,10 +67,12 @@ struct NodeFolder {
 };
 
 NodeFolder describe(const std::string& dir, const spool::Node& node) {
+  Origin origin = origin_of(node.folder);
   NodeFolder folder{dir,
                     node.folder,
                     fs::canonical(node.folder),
-                    origin_of(node.folder),
+                    std::move(origin.path),
+                    origin.is_brought,
                     node.host,
                     node.launch_id,
                     {},
@@ -93,12 +107,12 @@ bool includes_processes(const NodeFolder& all, const NodeFolder& some) {
                        some.processes.end());
 }
 
-/// Of a courier (core/delivery), which may have been lost before all of it came.
-bool is_brought(const NodeFolder& folder) { return folder.origin == spool::kBroughtOrigin; }
+/// Where its node has recorded.
+bool is_own(const NodeFolder& folder) { return folder.origin.empty() && !folder.is_brought; }
 
-/// Where the node of `folder` was recorded, as far as is known.
+/// Where the node of `folder` was recorded, or brought to, as far as is known.
 const std::string& source_of(const NodeFolder& folder) {
-  return folder.origin.empty() || is_brought(folder) ? folder.real_path : folder.origin;
+  return folder.origin.empty() ? folder.real_path : folder.origin;
 }
 
 /// Whether the note of `held` names `wanted`, or what that is a copy of.
@@ -107,9 +121,10 @@ bool names_origin(const NodeFolder& held, const NodeFolder& wanted) {
          (held.origin == wanted.real_path || held.origin == source_of(wanted));
 }
 
-/// What was brought is part of what lies where it was recorded, as long as it does.
+/// What was brought is part of what lies where it was recorded, as long as it does, and of a copy
+/// of that.
 bool is_brought_from(const NodeFolder& held, const NodeFolder& wanted) {
-  return is_brought(held) && wanted.origin.empty() && held.host == wanted.host &&
+  return held.is_brought && !wanted.is_brought && held.host == wanted.host &&
          (held.launch_id.empty() || held.launch_id == wanted.launch_id) &&
          includes_processes(wanted, held);
 }
@@ -126,7 +141,7 @@ bool is_same_node(const NodeFolder& held, const NodeFolder& wanted) {
   const bool has_name = !wanted.launch_id.empty() || !wanted.processes.empty();
   if (!has_name || held.host != wanted.host || held.launch_id != wanted.launch_id) return false;
   const bool is_older_copy =
-      !held.origin.empty() && !held.processes.empty() && includes_processes(wanted, held);
+      !is_own(held) && !held.processes.empty() && includes_processes(wanted, held);
   return is_older_copy || includes_processes(held, wanted);
 }
 
@@ -260,23 +275,19 @@ void take_files(const fs::path& from, const fs::path& to, const std::set<uint32_
   for (const fs::path& segment : gone) fs::remove(segment);
 }
 
-/// Of a copy that was made while the node was live.
+/// Of a copy that was made while the node was live. The times of what was brought are those of its
+/// arrival, but definitions grow.
 bool is_older(const NodeFolder& wanted, const NodeFolder& held) {
-  if (is_brought_from(held, wanted)) return false;  // its times are those of its arrival
   std::error_code error;
+  if (is_brought_from(held, wanted)) {
+    const uintmax_t held_bytes = fs::file_size(held.path / spool::kDefinitionsFile, error);
+    if (error || is_own(wanted)) return false;
+    return fs::file_size(wanted.path / spool::kDefinitionsFile, error) < held_bytes || error;
+  }
   const auto time = fs::last_write_time(wanted.path / spool::kDefinitionsFile, error);
   const bool is_known = !error;
   const auto held_time = fs::last_write_time(held.path / spool::kDefinitionsFile, error);
   return !includes_processes(wanted, held) || (is_known && !error && time < held_time);
-}
-
-/// A node may have been joined while it was live: it has other files since. Whatever is no copy is
-/// left alone.
-Status take_again(const NodeFolder& held, const NodeFolder& wanted) {
-  const bool is_copy = !held.origin.empty() && wanted.origin.empty();
-  if ((is_copy || names_origin(held, wanted)) && !is_older(wanted, held))
-    take_files(wanted.path, held.path, wanted.evicted);
-  return {};
 }
 
 /// What a join left that was interrupted: no reader takes it for a node, or for a file of one.
@@ -298,6 +309,20 @@ Status write_origin(const fs::path& file, const std::string& origin) {
   return Error{status.error().code, file.string() + ": " + status.error().message};
 }
 
+/// A node may have been joined while it was live: it has other files since. Whatever is no copy is
+/// left alone. What was brought is a copy like any other when all of it has come.
+Status take_again(const NodeFolder& held, const NodeFolder& wanted) {
+  const bool is_part = is_brought_from(held, wanted);
+  const bool is_copy = !is_own(held) && is_own(wanted);
+  if (!(is_part || is_copy || names_origin(held, wanted)) || is_older(wanted, held)) return {};
+  take_files(wanted.path, held.path, wanted.evicted);
+  if (!is_part) return {};
+  const fs::path fresh = held.path / (std::string(kUnfinished) + kOriginFile);
+  Status status = write_origin(fresh, source_of(wanted));
+  if (status) fs::rename(fresh, held.path / kOriginFile);
+  return status;
+}
+
 /// Puts `folder` into `spool` of the job directory `dir` under its own name, or with "~2", "~3" ...
 /// when another folder has it. It is that one then, and what comes later is compared with it.
 Status join_node(const std::string& dir, const fs::path& spool, NodeFolder* folder) {
@@ -313,7 +338,8 @@ Status join_node(const std::string& dir, const fs::path& spool, NodeFolder* fold
     // Without it a later join would leave alone what is here, as if it were no copy. Of a copy it
     // is where that came from: there is what came since.
     folder->origin = source_of(*folder);
-    Status status = write_origin(fresh / kOriginFile, folder->origin);
+    const std::string brought = folder->is_brought ? spool::kBroughtOrigin + std::string("\n") : "";
+    Status status = write_origin(fresh / kOriginFile, brought + folder->origin);
     if (!status) {
       fs::remove_all(fresh);
       return status;

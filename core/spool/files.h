@@ -25,7 +25,7 @@ std::string topology_file(const std::string& xml);
 Result<std::string> topology_xml(std::string_view text);
 
 /// In a node's folder that was not recorded in this job directory: the real path of where it was
-/// joined from (tools/joining.h), or that a courier brought it (core/delivery).
+/// joined from (tools/joining.h), or that a courier brought it (core/delivery), there or here.
 constexpr const char* kOriginFile = "joined-from";
 constexpr const char* kBroughtOrigin = "courier";
 

@@ -172,6 +172,33 @@ TEST_F(Joining, what_a_courier_brought_in_part_becomes_whole) {
   }
 }
 
+/// As above, but what is whole comes by another directory, or the part does.
+TEST_F(JoinedBefore, what_a_courier_brought_in_part_becomes_whole_by_way_of_another_directory) {
+  const auto bring_part_to_a = [&] {
+    write("a", 0);
+    test::NodeSpool part(dir("a"), "node-c");
+    part.add_process(0, 2, 4, {{"work", RegionRole::kFunction}});
+    part.finish();
+    std::ofstream(dir("a") / "spool" / "node-c" / spool::kOriginFile) << spool::kBroughtOrigin;
+  };
+  const size_t whole = content("c").at("node-c");
+  bring_part_to_a();
+  ASSERT_LT(content("a").at("node-c"), whole);
+  join({"a", "b"});
+  EXPECT_EQ(content("a").at("node-c"), whole) << "b has a copy";
+  bring_part_to_a();
+  write("d", 3);
+  join({"d", "a"});
+  ASSERT_LT(content("d").at("node-c"), whole);
+  const auto past = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  fs::last_write_time(dir("c") / "spool" / "node-c" / "definitions.aon", past);
+  join({"d", "c"});
+  EXPECT_EQ(content("d").at("node-c"), whole) << "the part came by way of a";
+  join({"d", "a"});
+  EXPECT_EQ(content("d").at("node-c"), whole);
+  EXPECT_EQ(content("d").size(), 3u);
+}
+
 /// A limit on the size of files stands for a disk without room, on which links can still be made.
 TEST_F(Joining, without_room_for_its_note_no_node_is_joined) {
   write_first();
