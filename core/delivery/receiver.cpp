@@ -234,21 +234,23 @@ bool Receiver::take_offer(Guest& guest, const cluster::Offer& offer) {
   const std::optional<LeaseOwner> held = marks.held();
   if (held && held->is_alive && (is_there || !Marks::is_kept_for(*held, guest.node, holder)))
     return refuse(guest, "another agent of node " + guest.node + " is there", Again::kSoon);
-  // The connection that broke may have something left; it must not come over what comes now.
+  Status status = cluster::make_agents_folder(settings_.job_folder);
+  for (const auto& [fd, one] : guests_) {
+    if (status && one->marks && one->node == guest.node) status = one->marks->give_way();
+  }
+  if (status) status = marks.take_lease();
+  if (!status) return refuse(guest, status.error());
+  guest.marks = std::move(marks);
+  // The connection that broke may have something left; it must not come over what comes now. Its
+  // mark goes only when there is a lease, which names the node if this does not come either.
   std::erase_if(guests_, [&](const auto& one) {
     if (!is_holders(one)) return false;
     if (one.second->marks) one.second->marks->withdraw();
     return true;
   });
-  Status status = cluster::make_agents_folder(settings_.job_folder);
-  for (const auto& [fd, one] : guests_) {
-    if (status && one->marks && one->node == guest.node) status = one->marks->give_way();
-  }
-  Result<UniqueFd> folder = status ? places_.open(bringer) : Result<UniqueFd>(status.error());
-  if (folder) status = marks.take_lease();
-  if (!folder || !status) return refuse(guest, folder ? status.error() : folder.error());
+  Result<UniqueFd> folder = places_.open(bringer);
+  if (!folder) return refuse(guest, folder.error());
   guest.agent = bringer.agent;
-  guest.marks = std::move(marks);
   guest.folder = std::make_shared<UniqueFd>(std::move(*folder));
   guest.beaten_ms = now_ms();
   return true;

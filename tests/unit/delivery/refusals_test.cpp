@@ -90,6 +90,27 @@ TEST_F(Refusals, for_want_of_a_descriptor_are_for_now) {
   EXPECT_EQ(read(arrived("p0.0.aon")), "text");
 }
 
+/// What it brought is in the archive, whatever comes of a later agent with the same spool.
+TEST_F(Refusals, leave_the_mark_of_an_earlier_one_that_has_gone) {
+  const UniqueFd again = connect_by_hand("n2");
+  {
+    const UniqueFd first = offer_by_hand();
+    ASSERT_TRUE(say(first, make_frame<cluster::Complete>()));
+    ASSERT_TRUE(is_marked(Presence::kDone));
+  }
+  auto offer = make_frame<cluster::Offer>();
+  offer.pid = kPid;
+  offer.world_size = kWorld;
+  {
+    const NoDescriptor shortage;
+    ASSERT_TRUE(say(again, offer));
+    ASSERT_TRUE(refusal(again));
+  }
+  EXPECT_TRUE(is_marked(Presence::kDone)) << "nobody would make an archive with it";
+  const UniqueFd last = offer_by_hand();
+  EXPECT_TRUE(is_marked(Presence::kLive)) << "all of it comes again";
+}
+
 /// All of it is here: nobody is to bring it again.
 TEST_F(Refusals, are_none_where_the_mark_has_to_wait_for_a_descriptor) {
   const UniqueFd fd = offer_by_hand();
