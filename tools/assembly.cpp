@@ -10,7 +10,10 @@
 #include <filesystem>
 #include <map>
 
+#include "core/base/file.h"
 #include "core/cluster/presence.h"
+#include "core/delivery/marks.h"
+#include "core/spool/files.h"
 #include "tools/joining.h"
 #include "tools/ledger_summary.h"
 #include "writers/assemble/assemble.h"
@@ -23,10 +26,26 @@ namespace {
 using cluster::NodePresence;
 using cluster::Presence;
 
-std::map<std::string, std::string> lost_nodes(const std::vector<NodePresence>& nodes) {
+/// What a courier has not brought, or in part, was joined from where its node has recorded, whose
+/// agent was not lost.
+bool was_joined(const std::string& dir, const NodePresence& node) {
+  namespace fs = std::filesystem;
+  const std::string note = dir + "/spool/" + node.node + "/" + spool::kOriginFile;
+  const Result<std::string> origin = read_text_file(note);
+  if (!origin || !origin->starts_with("/")) return false;  // kBroughtOrigin, or its own
+  const auto there = cluster::read_presence(fs::path(*origin).parent_path().parent_path());
+  return std::none_of(there.begin(), there.end(), [&](const NodePresence& one) {
+    return one.node == node.node && one.presence == Presence::kLost;
+  });
+}
+
+std::map<std::string, std::string> lost_nodes(const std::string& dir,
+                                              const std::vector<NodePresence>& nodes) {
   std::map<std::string, std::string> lost;
   for (const NodePresence& one : nodes) {
-    if (one.presence == Presence::kLost) lost[one.node] = one.note;
+    if (one.presence != Presence::kLost) continue;
+    if (delivery::is_mark_of_guest(dir, one) && was_joined(dir, one)) continue;
+    lost[one.node] = one.note;
   }
   return lost;
 }
@@ -142,7 +161,7 @@ Result<std::vector<std::string>> assemble_job(const FinalizeOptions& options) {
   wanted.drops_spool = options.drop_spool;
   wanted.is_snapshot = options.snapshot;
   wanted.disk_cap_bytes = options.disk_bytes;
-  wanted.lost_nodes = lost_nodes(nodes);
+  wanted.lost_nodes = lost_nodes(options.dirs.front(), nodes);
   wanted.share_count = std::min(options.jobs == 0 ? core_count() : options.jobs, kMostJobs);
   if (options.from_agent) wanted.waiting_nodes = waiting_nodes(nodes, options.node);
   if (options.least_shared_records != 0) wanted.least_shared_records = options.least_shared_records;

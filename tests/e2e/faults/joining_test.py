@@ -47,6 +47,32 @@ class Joining(FaultCase):
             self.assertEqual(document["job"]["incomplete_ranks"], [])
         self.assertEqual(self.content(second), before)
 
+    def test_a_node_whose_spool_was_refused_is_not_lost_when_it_is_joined(self):
+        """Nothing of it, or the first part, is where its courier went."""
+        for name, has_part in (("nothing", False), ("part", True)):
+            with self.subTest(name):
+                first = self.rank(f"{name}-first", "node-a", 0, count=100)
+                second = self.rank(f"{name}-second", "node-b", 1, count=200)
+                if has_part:
+                    part = first / "spool" / "node-b"
+                    part.mkdir(mode=0o700)
+                    shutil.copy(second / "spool" / "node-b" / "definitions.aon", part)
+                    (part / "joined-from").write_text("courier")
+                lease = first / "agents" / "node-b.lease"
+                lease.parent.mkdir(mode=0o700)
+                lease.write_text("node-b 1 1 delivered no room for it\n")
+                os.utime(lease, (1, 1))
+                self.assert_exit(run(["aon", "finalize", "--quiet", first]))
+                job = ledger(first)["job"]
+                self.assertEqual(job["lost_nodes"], ["node-b"])
+                self.assertEqual(job["refused_nodes"], {"node-b": "no room for it"})
+                for directories in ([first, second], [first]):
+                    self.assert_exit(run(["aon", "finalize", "--quiet", *directories]))
+                    document = ledger(first)
+                    self.assertEqual(document["counted"], {"MPI_Initialized": 300})
+                    self.assertNotIn("lost_nodes", document["job"])
+                    self.assertTrue(document["job"]["complete"], document["job"])
+
     def test_a_join_that_was_interrupted_is_done_anew(self):
         first = self.rank("first", "node-a", 0, count=100)
         second = self.rank("second", "node-b", 1, count=200)
