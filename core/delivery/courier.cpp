@@ -105,6 +105,7 @@ Status Courier::lose(const std::string& what) {
 }
 
 Status Courier::connect(const cluster::AgentAddress& address) {
+  refusal_.clear();
   Status status = Error{Code::kUnavailable, "rank 0's node has no address"};
   for (const cluster::Endpoint& endpoint : address.endpoints) {
     Result<UniqueFd> fd = cluster::connect_to(endpoint, kConnectMs);
@@ -122,7 +123,6 @@ Status Courier::connect(const cluster::AgentAddress& address) {
       continue;
     }
     socket_ = std::move(*fd);
-    refusal_.clear();
     auto offer = cluster::make_frame<cluster::Offer>();
     offer.pid = sender_.pid;
     offer.start_time_ticks = sender_.start_time_ticks;

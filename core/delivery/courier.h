@@ -44,7 +44,7 @@ class Courier {
   bool is_connected() const { return static_cast<bool>(socket_); }
   /// When its host last took a connection, whatever came of it; 0: never.
   int64_t reached_ms() const { return reached_ms_; }
-  /// Why the receiver did not want it when it was last connected; empty: it did.
+  /// Why the receiver did not want it when it was last tried; empty: it did, or was not reached.
   const std::string& refusal() const { return refusal_; }
   /// Whether it may want it later.
   cluster::Again again() const { return again_; }

@@ -97,6 +97,31 @@ TEST_F(ErrandTo, one_that_refuses_for_now_is_made_again_after_a_while) {
   EXPECT_TRUE(is_noted());
 }
 
+/// Who is not reached has refused nothing: when the ranks have ended there is little time.
+TEST_F(ErrandTo, one_that_refused_and_is_not_reached_is_made_again_at_once) {
+  start(64u << 20);
+  const std::string agents = (root_ / "job").string() + "/agents";
+  fs::create_directories(agents);
+  std::ofstream(agents + "/n2.lease") << "n2 1 1 another\n";
+  Errand errand(config_, sender(), &assembling_ms_);
+  EXPECT_FALSE(errand.try_to_connect(false));
+  for (int i = 0; i < 100 && errand.is_connected(); ++i) {
+    errand.go_on();
+    usleep(20'000);
+  }
+  ASSERT_FALSE(errand.is_connected());
+  TearDown();
+  receiver_.reset();
+  EXPECT_FALSE(errand.try_to_connect(true));
+  ASSERT_FALSE(errand.is_connected());
+  fs::remove(agents + "/n2.lease");
+  is_stopping_ = false;
+  start(64u << 20);
+  EXPECT_FALSE(errand.try_to_connect(true));
+  ASSERT_TRUE(errand.is_connected());
+  EXPECT_TRUE(errand.hand_over());
+}
+
 /// Room may be made by others when the ranks have ended: until then nothing is lost.
 TEST_F(ErrandTo, one_without_room_is_made_again_when_the_ranks_have_ended) {
   start(3u << 20);
