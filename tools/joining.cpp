@@ -121,10 +121,26 @@ bool names_origin(const NodeFolder& held, const NodeFolder& wanted) {
          (held.origin == wanted.real_path || held.origin == source_of(wanted));
 }
 
+std::string name_of(const NodeFolder& folder) {
+  return fs::path(source_of(folder)).filename().string();
+}
+
+/// Was made of a ring (writers/assemble/fallback.h): of its process an agent may have seen the end,
+/// and have it in another folder.
+bool is_of_ring(const NodeFolder& folder) {
+  return name_of(folder).find("~fallback-") != std::string::npos;
+}
+
+/// What came without a process says no more of itself than its name.
+bool may_be_part_of(const NodeFolder& held, const NodeFolder& wanted) {
+  return !held.processes.empty() || name_of(held) == name_of(wanted);
+}
+
 /// What was brought is part of what lies where it was recorded, as long as it does, and of a copy
 /// of that.
 bool is_brought_from(const NodeFolder& held, const NodeFolder& wanted) {
   return held.is_brought && !wanted.is_brought && held.host == wanted.host &&
+         may_be_part_of(held, wanted) &&
          (held.launch_id.empty() || held.launch_id == wanted.launch_id) &&
          includes_processes(wanted, held);
 }
@@ -174,6 +190,13 @@ class KnownFolders {
     folders_.push_back(std::move(folder));
   }
   NodeFolder& operator[](size_t place) { return folders_[place]; }
+
+  /// Of `places`, without a ring's folder for another, or another for a ring's.
+  std::set<size_t> of_one_kind(std::set<size_t> places, const NodeFolder& wanted) const {
+    std::erase_if(places,
+                  [&](size_t place) { return is_of_ring(folders_[place]) != is_of_ring(wanted); });
+    return places;
+  }
 
   /// All that are `wanted`, the first one first.
   std::set<size_t> held(const NodeFolder& wanted) const {
@@ -371,8 +394,9 @@ Status for_each_folder(const std::vector<std::string>& dirs, VisitHeld visit_hel
     std::vector<std::set<size_t>> held;
     std::set<size_t> left_out;
     for (const NodeFolder& folder : *others) {
-      held.push_back(known.held(folder));
-      left_out.insert(held.back().begin(), held.back().end());
+      const std::set<size_t> places = known.held(folder);
+      left_out.insert(places.begin(), places.end());
+      held.push_back(known.of_one_kind(places, folder));
     }
     std::vector<NodeFolder> fresh;
     for (size_t at = 0; at < others->size(); ++at) {

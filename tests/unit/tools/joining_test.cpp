@@ -172,6 +172,32 @@ TEST_F(Joining, what_a_courier_brought_in_part_becomes_whole) {
   }
 }
 
+/// Where it was refused, an archive was made of the node alone, and a folder of each ring.
+TEST_F(Joining, what_a_courier_brought_in_part_is_not_mixed_with_other_folders_of_its_node) {
+  for (const bool has_process : {false, true}) {
+    fs::remove_all(first());
+    fs::remove_all(second());
+    write_first();
+    write_second(false);
+    const fs::path nodes = second() / "spool";
+    const fs::path ring = nodes / "node-b~fallback-7-8";
+    fs::rename(nodes / "node-b", ring);
+    write_second(false);
+    std::ofstream(ring / "only-here").put('x');
+    {
+      test::NodeSpool part(first(), "node-b");
+      if (has_process) part.add_process(0, 1, 2, {{"work", RegionRole::kFunction}});
+      part.finish();
+    }
+    const fs::path brought = copy().parent_path();
+    std::ofstream(brought / spool::kOriginFile) << spool::kBroughtOrigin;
+    join();
+    EXPECT_TRUE(fs::equivalent(copy(), origin())) << has_process;
+    EXPECT_FALSE(fs::exists(brought / "only-here")) << has_process;
+    EXPECT_TRUE(fs::exists(first() / "spool" / ring.filename() / "only-here")) << has_process;
+  }
+}
+
 /// As above, but what is whole comes by another directory, or the part does.
 TEST_F(JoinedBefore, what_a_courier_brought_in_part_becomes_whole_by_way_of_another_directory) {
   const auto bring_part_to_a = [&] {
