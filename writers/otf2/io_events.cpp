@@ -37,11 +37,15 @@ OTF2_IoSeekOption seek_option(uint32_t io_flags) {
 
 }  // namespace
 
-/// As create_window(): what opened the file may not be there.
+/// As create_window(): what opened the file may not be there, or be another thread's that is
+/// written later.
 OTF2_ErrorCode EventEncoder::open_file(const Event& event) {
-  if (event.kind == EventKind::kIoDelete || !opened_files_.insert(event.file()).second ||
-      event.kind == EventKind::kIoOpen)
+  if (event.kind == EventKind::kIoDelete || !opened_files_.insert(event.file()).second)
     return OTF2_SUCCESS;
+  if (event.kind == EventKind::kIoOpen)
+    return OTF2_EvtWriter_IoCreateHandle(file_, nullptr, event.time_ns, event.file(),
+                                         io_access_mode(event.bytes), creation_flags(event.bytes),
+                                         io_status_flags(event.bytes));
   const auto& files = model_->groups[group_].file_map;
   const auto found = files.find(event.file());
   const uint32_t mode = found == files.end() ? 0 : model_->files[found->second].mode;
@@ -55,9 +59,7 @@ OTF2_ErrorCode EventEncoder::io(const Event& event) {
   if (const OTF2_ErrorCode code = open_file(event); code != OTF2_SUCCESS) return code;
   switch (event.kind) {
     case EventKind::kIoOpen:
-      return OTF2_EvtWriter_IoCreateHandle(file_, nullptr, event.time_ns, event.file(),
-                                           io_access_mode(event.bytes), creation_flags(event.bytes),
-                                           io_status_flags(event.bytes));
+      return OTF2_SUCCESS;  // open_file() has written it
     case EventKind::kIoClose:
       return OTF2_EvtWriter_IoDestroyHandle(file_, nullptr, event.time_ns, event.file());
     case EventKind::kIoDelete:

@@ -173,6 +173,26 @@ TEST(Otf2Handles, a_file_whose_open_is_not_there_is_opened_with_its_first_event)
   }
 }
 
+/// MPI_THREAD_MULTIPLE: one thread opens it, and one whose events are written first reads it.
+TEST(Otf2Handles, a_file_that_another_thread_opened_is_opened_once) {
+  TemporaryFolder job;
+  NodeSpool node(job.path(), "n1");
+  node.add_process(0, 0, 1, kFileRegions);
+  const FileDefinition file{1234, 3, 0, kFileReads, 0};
+  node.define(0, DefinitionType::kFile, file, {"/scratch/data"});
+  node.add_records(
+      0, 1,
+      {test::io_record(kIread, 1040, 1050, IoOperation::kRead, 0, 32, 32, 1, file.id),
+       test::io_record(kClose, 1070, 1080, IoOperation::kClose, kIoCollective, 0, 0, 2, file.id)});
+  node.add_records(0, 2,
+                   {test::io_record(kOpen, 1000, 1010, IoOperation::kOpen, kIoCollective, file.mode,
+                                    0, 1, file.id)});
+  node.finish();
+  const std::string text = checked_archive(job.path());
+  EXPECT_EQ(count_of(text, "IO_CREATE_HANDLE "), 1u);
+  EXPECT_EQ(count_of(text, "IO_DESTROY_HANDLE "), 1u);
+}
+
 TEST(Otf2Handles, files_that_were_opened_before_the_window_are_open_in_it) {
   TemporaryFolder job;
   NodeSpool node(job.path(), "n1");
