@@ -9,7 +9,7 @@
 /// Operations of one group share a plan, so a kernel, and its times. Threads of one process that
 /// launch for several devices do so at the same time: each device is joined by itself, and then
 /// communicators whose device is not known with the kernels that are left.
-/// Thread: one.   Cost: 56 bytes per operation of a process, at most kMaxOperations, and 32 per
+/// Thread: one.   Cost: 64 bytes per operation of a process, at most kMaxOperations, and 32 per
 /// kernel; a sort.
 #pragma once
 
