@@ -144,20 +144,33 @@ int note_symbol(dl_phdr_info* info, size_t, void* out) {
   return search.found != nullptr ? 1 : 0;
 }
 
+/// Where the loaded part ends that `address` lies in; 0: in none.
+uintptr_t end_of_part(const dl_phdr_info& info, uintptr_t address) {
+  for (int i = 0; i < info.dlpi_phnum; ++i) {
+    const ElfW(Phdr)& part = info.dlpi_phdr[i];
+    const uintptr_t start = info.dlpi_addr + part.p_vaddr;
+    if (part.p_type == PT_LOAD && address - start < part.p_memsz) return start + part.p_memsz;
+  }
+  return 0;
+}
+
 /// How many symbols may be references. The table of hashes knows where definitions begin, but for a
 /// file without any: then all as far as the strings, which linkers place behind the symbols.
-size_t reference_count(const Tables& tables) {
+/// patchelf moves these into another part, and what lies between the parts need not be mapped.
+size_t reference_count(const dl_phdr_info& info, const Tables& tables) {
   const uint32_t first_definition = tables.gnu_hash != nullptr ? tables.gnu_hash[1] : 0;
   if (first_definition > 1) return first_definition;
   const auto start = reinterpret_cast<uintptr_t>(tables.symbols);
-  const auto end = reinterpret_cast<uintptr_t>(tables.strings);
+  const auto strings = reinterpret_cast<uintptr_t>(tables.strings);
+  uintptr_t end = end_of_part(info, start);
+  if (strings > start && strings < end) end = strings;
   return end > start ? (end - start) / sizeof(ElfW(Sym)) : 0;
 }
 
-bool needs(const LoadedFile& file, const char* name) {
-  const Tables tables = tables_of(file);
+bool needs(const dl_phdr_info& info, const char* name) {
+  const Tables tables = tables_of(described(info));
   if (tables.symbols == nullptr || tables.strings == nullptr) return false;
-  const size_t count = reference_count(tables);
+  const size_t count = reference_count(info, tables);
   for (size_t i = 1; i < count; ++i) {
     const ElfW(Sym)& symbol = tables.symbols[i];
     if (symbol.st_shndx == SHN_UNDEF && ELF64_ST_BIND(symbol.st_info) == STB_GLOBAL &&
@@ -170,7 +183,7 @@ bool needs(const LoadedFile& file, const char* name) {
 /// Ours have weak references to it.
 int note_loader(dl_phdr_info* info, size_t, void* out) {
   bool& is_found = *static_cast<bool*>(out);
-  is_found = needs(described(*info), "dlopen");
+  is_found = needs(*info, "dlopen");
   return is_found ? 1 : 0;
 }
 

@@ -45,6 +45,10 @@ TEST(Loaded, finds_what_dlsym_finds) {
   EXPECT_EQ(symbol_since({}, "no_such_name"), nullptr);
 }
 
+TEST(Loaded, looks_for_references_where_there_is_memory) {
+  EXPECT_TRUE(may_load_libraries()) << "libmpi_moved_dlopen.so does";
+}
+
 TEST(Loaded, looks_only_in_the_file_and_behind_it) {
   const LoadedFile libc = file_of(dlsym(RTLD_DEFAULT, "gethostname"));
   ASSERT_NE(libc.dynamic, nullptr);
