@@ -331,6 +331,7 @@ void free_request(Writer* w, Handle handle) noexcept {
   if (handle == abi.request_null || !forget_request(w, handle, &request) || request.number == 0) {
     return;
   }
+  if (request.kind == RequestKind::kFile) note_transfer_over(request);
   if (w == nullptr) return;  // paused
   const uint64_t now = ticks(w);
   if (request.is_told && request.kind == RequestKind::kRma) return;

@@ -1,11 +1,12 @@
 // plugins/mpi/completion.h: what a call of Fortran has ended that failed, where the library writes
-// nothing then but ierror and what C wrote.
+// nothing then but ierror and what C wrote. And the end of a request that is freed.
 #include "plugins/mpi/completion.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
+#include "plugins/mpi/files.h"
 #include "plugins/mpi/library.h"
 #include "plugins/mpi/requests.h"
 
@@ -96,6 +97,19 @@ TEST_F(FailedInFortran, of_some_the_indices_are_as_c_has_them) {
   const int indices[] = {1};
   waiting.complete_some(nullptr, 0, 1, indices, 1, kInStatus);
   expect_only_second_ended();
+}
+
+TEST_F(FailedInFortran, a_read_whose_request_is_freed_is_not_under_way) {
+  Request begun = {};
+  begun.handle = request_of_fortran(12);
+  begun.number = next_request_number();
+  begun.kind = RequestKind::kFile;
+  begun.tag = static_cast<int32_t>(kIoCollective << 8);
+  put_request(nullptr, begun);
+  live_file_collectives = 1;
+  free_request(nullptr, begun.handle);
+  EXPECT_FALSE(has_live_file_collectives());
+  live_file_collectives = 0;
 }
 
 }  // namespace
