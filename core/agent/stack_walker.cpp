@@ -8,12 +8,14 @@
 #include <string_view>
 
 #include "core/base/file.h"
+#include "core/base/log.h"
 
 namespace aon::agent {
 namespace {
 
 constexpr uint64_t kReadAgainNs = 1'000'000'000;
 constexpr size_t kMaxMapsBytes = 16u << 20;
+constexpr size_t kMaxTold = 32;  ///< lines of the log
 
 unwind::Registers registers_of(const aon_stack_copy& copy) {
   unwind::Registers registers;
@@ -87,6 +89,16 @@ std::string StackWalker::place_of(uint32_t process, uint64_t address) const {
   return text;
 }
 
+void StackWalker::tell_failures() {
+  const std::vector<std::string>& failures = unwinder_.failures();
+  if (failures.size() < seen_failures_) seen_failures_ = 0;  // it has forgotten them
+  for (; seen_failures_ < failures.size() && told_failures_ < kMaxTold; ++seen_failures_) {
+    const bool is_last = ++told_failures_ == kMaxTold;
+    AON_LOG_WARNING("stacks: %s; its code is passed by frame pointers%s",
+                    failures[seen_failures_].c_str(), is_last ? ", no more such are told" : "");
+  }
+}
+
 uint32_t StackWalker::unwind(uint32_t process, const aon_stack_copy& copy,
                              std::span<uint64_t> frames, uint64_t now_ns) {
   const auto found = processes_.find(process);
@@ -100,6 +112,7 @@ uint32_t StackWalker::unwind(uint32_t process, const aon_stack_copy& copy,
     read_mappings(&watched, now_ns);
     chain = unwinder_.unwind(registers, stack, watched.mappings, frames.size());
   }
+  tell_failures();
   const size_t count = std::min(chain.entries.size(), frames.size());
   for (size_t i = 0; i < count; ++i) {
     const unwind::ChainEntry& entry = chain.entries[i];

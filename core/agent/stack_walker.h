@@ -2,7 +2,8 @@
 ///
 /// What is mapped in a process is read from /proc/PID/maps at the first sample and again when a
 /// chain leaves what is known, at most once a second. Files are opened in the process's mount
-/// namespace while it lives; one that was put in the place of what is mapped is not read.
+/// namespace while it lives; one that was put in the place of what is mapped is not read. The log
+/// tells whose code is therefore gone through by frame pointers.
 /// Thread: the housekeeping thread.
 /// Cost: about 1 us a frame; 100 us for a look at /proc/PID/maps and 1 us for each file in it.
 #pragma once
@@ -46,9 +47,12 @@ class StackWalker {
     std::vector<unwind::Mapping> mappings;
   };
   static void read_mappings(Watched* watched, uint64_t now_ns);
+  void tell_failures();
 
   std::map<uint32_t, Watched> processes_;
   unwind::Unwinder unwinder_;
+  size_t seen_failures_ = 0;  ///< of the unwinder's
+  size_t told_failures_ = 0;
 };
 
 }  // namespace aon::agent

@@ -120,6 +120,31 @@ TEST(StackWalker, passes_code_that_was_made_at_run_time) {
   EXPECT_GT(frames[3], caller);
   EXPECT_LT(frames[3], caller + kPageBytes);
 }
+
+TEST(StackWalker, says_once_whose_code_is_passed_by_frame_pointers) {
+  char path[] = "/tmp/aon-walker-XXXXXX";
+  const UniqueFd file(mkstemp(path));
+  ASSERT_EQ(write(file.get(), kMadeCode, sizeof kMadeCode), ssize_t{sizeof kMadeCode});
+  void* code = mmap(nullptr, kPageBytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, file.get(), 0);
+  if (code == MAP_FAILED) {
+    unlink(path);
+    GTEST_SKIP() << "/tmp is mounted noexec";
+  }
+  Copy copy;
+  call_made_code(code, &copy);
+  StackWalker walker;
+  walker.add_process(kProcess, getpid());
+  std::vector<uint64_t> frames(16);
+  testing::internal::CaptureStderr();
+  walker.unwind(kProcess, copy.registers, frames, kNow);
+  const std::string told = testing::internal::GetCapturedStderr();
+  testing::internal::CaptureStderr();
+  EXPECT_GE(walker.unwind(kProcess, copy.registers, frames, kNow), 4u);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_NE(told.find(std::string(path) + ": is not an ELF file"), std::string::npos) << told;
+  munmap(code, kPageBytes);
+  unlink(path);
+}
 #endif
 
 TEST(StackWalker, knows_which_file_a_mapping_is_of) {
