@@ -167,17 +167,41 @@ size_t reference_count(const dl_phdr_info& info, const Tables& tables) {
   return end > start ? (end - start) / sizeof(ElfW(Sym)) : 0;
 }
 
-bool needs(const dl_phdr_info& info, const char* name) {
+/// Whether `visit` has said so of the name of a reference, and whether it is a weak one.
+template <class Visit>
+bool any_reference(const dl_phdr_info& info, const Visit& visit) {
   const Tables tables = tables_of(described(info));
   if (tables.symbols == nullptr || tables.strings == nullptr) return false;
   const size_t count = reference_count(info, tables);
   for (size_t i = 1; i < count; ++i) {
     const ElfW(Sym)& symbol = tables.symbols[i];
-    if (symbol.st_shndx == SHN_UNDEF && ELF64_ST_BIND(symbol.st_info) == STB_GLOBAL &&
-        symbol.st_name < tables.string_bytes && strcmp(tables.strings + symbol.st_name, name) == 0)
-      return true;
+    if (symbol.st_shndx != SHN_UNDEF || symbol.st_name >= tables.string_bytes) continue;
+    const bool is_weak = ELF64_ST_BIND(symbol.st_info) == STB_WEAK;
+    if (!is_weak && ELF64_ST_BIND(symbol.st_info) != STB_GLOBAL) continue;
+    if (visit(tables.strings + symbol.st_name, is_weak)) return true;
   }
   return false;
+}
+
+bool needs(const dl_phdr_info& info, const char* wanted) {
+  return any_reference(info, [wanted](const char* name, bool is_weak) {
+    return !is_weak && strcmp(name, wanted) == 0;
+  });
+}
+
+struct ReferenceVisit {
+  void (*note)(const char* name, void* context);
+  void* context;
+};
+
+int note_references(dl_phdr_info* info, size_t, void* out) {
+  const ReferenceVisit& visit = *static_cast<ReferenceVisit*>(out);
+  if (holds(*info, &g_token)) return 0;
+  any_reference(*info, [&visit](const char* name, bool) {
+    if (strncmp(name, "MPI", 3) == 0) visit.note(name, visit.context);
+    return false;
+  });
+  return 0;
 }
 
 /// Ours have weak references to it.
@@ -333,6 +357,11 @@ bool may_load_libraries() noexcept {
   bool is_found = false;
   dl_iterate_phdr(note_loader, &is_found);
   return is_found;
+}
+
+void visit_references(void (*note)(const char* name, void* context), void* context) noexcept {
+  ReferenceVisit visit = {note, context};
+  dl_iterate_phdr(note_references, &visit);
 }
 
 Presence presence_of(const char* name) noexcept {

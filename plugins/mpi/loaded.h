@@ -48,6 +48,10 @@ bool is_of_the_loader(const void* address) noexcept;
 /// Whether a loaded file but ours calls dlopen(), so that libraries may be loaded later.
 bool may_load_libraries() noexcept;
 
+/// Tells of each name of MPI that loaded files but ours refer to, of some more than once. `note`
+/// may not ask ld.so.
+void visit_references(void (*note)(const char* name, void* context), void* context) noexcept;
+
 enum class Presence { kNoLibrary, kLacking, kThere };
 
 /// Whether an MPI library, a loaded file but ours that has PMPI_Init, has `name` or P`name`.

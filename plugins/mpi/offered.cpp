@@ -16,11 +16,12 @@
 namespace aon::mpi {
 namespace {
 
-const char g_token = 0;            ///< lies in this library
-void* g_wrappers[kOptionalCount];  ///< written before their symbols become indirect
-pid_t g_process;                   ///< that made them indirect
-std::atomic<bool> g_is_taken_out;  ///< what the known library lacks
-std::atomic_flag g_is_written;     ///< our table, by another thread
+const char g_token = 0;                        ///< lies in this library
+void* g_wrappers[kOptionalCount];              ///< written before their symbols become indirect
+pid_t g_process;                               ///< that made them indirect
+std::atomic<bool> g_is_bound[kOptionalCount];  ///< indirect ones: a reference has ours
+std::atomic<bool> g_is_taken_out;              ///< what the known library lacks
+std::atomic_flag g_is_written;                 ///< our table, by another thread
 
 const char* name_of(uint32_t optional) { return kFunctionNames[kOptionalFunctions[optional]]; }
 
@@ -53,6 +54,19 @@ class Entries {
     const auto at = reinterpret_cast<uintptr_t>(entry);
     if (at < start_) start_ = at;
     if (at + sizeof *entry > end_) end_ = at + sizeof *entry;
+  }
+
+  /// Not those that loaded files refer to: what one looks at may be bound, what it calls not yet.
+  void leave_referenced() {
+    visit_references(
+        [](const char* name, void* context) {
+          Entries& all = *static_cast<Entries*>(context);
+          const ElfW(Sym)* entry = definition_in(all.file_, name);
+          for (ElfW(Sym) * &added : all.entries_) {
+            if (entry != nullptr && added == entry) added = nullptr;
+          }
+        },
+        this);
   }
 
   /// False: they stay as they are. Pages that hold code as well, as linkers once made them, do.
@@ -111,6 +125,7 @@ void make_indirect(const Entries& entries, uint32_t optional) {
   if (presence_of("MPI_Init") != Presence::kNoLibrary || !may_load_libraries()) return;
   Entries entries;
   for (uint32_t i = 0; i < kOptionalCount; ++i) entries.add(i);
+  entries.leave_referenced();
   if (!entries.unlock()) return;
   g_process = getpid();
   for (uint32_t i = 0; i < kOptionalCount; ++i) {
@@ -125,8 +140,10 @@ void hide_what_is_lacking() {
   if (g_is_written.test_and_set(std::memory_order_acquire)) return;  // pairs with mpi:offered
   Entries entries;
   for (uint32_t i = 0; i < kOptionalCount; ++i) {
-    if (presence_of(name_of(i)) == Presence::kLacking) entries.add(i);
+    const bool may_be_called = g_process != 0 && (g_wrappers[i] == nullptr || g_is_bound[i]);
+    if (!may_be_called && presence_of(name_of(i)) == Presence::kLacking) entries.add(i);
   }
+  if (g_process == 0) entries.leave_referenced();
   if (entries.unlock()) {
     for (uint32_t i = 0; i < kOptionalCount; ++i) {
       if (entries[i] != nullptr) hide(entries[i]);
@@ -142,17 +159,23 @@ void hide_what_is_lacking() {
 /// dl_iterate_phdr(), which glibc, other than dlsym()'s, leaves locked.
 void* answer(uint32_t optional, const void* caller) {
   if (getpid() != g_process) return g_wrappers[optional];
-  if (presence_of(name_of(optional)) != Presence::kLacking) return g_wrappers[optional];
+  const bool is_lacking = presence_of(name_of(optional)) == Presence::kLacking;
+  const bool is_reference = is_of_the_loader(caller);
+  if (!is_lacking) {
+    if (is_reference) g_is_bound[optional].store(true, std::memory_order_relaxed);
+    return g_wrappers[optional];
+  }
   const int saved_errno = errno;
   hide_what_is_lacking();
   errno = saved_errno;
-  return is_of_the_loader(caller) ? nullptr : g_wrappers[optional];
+  return is_reference && !g_is_bound[optional] ? nullptr : g_wrappers[optional];
 }
 
 }  // namespace
 
 void offer_what_the_library_has() noexcept {
-  if (!g_is_taken_out.exchange(true)) hide_what_is_lacking();
+  const bool is_child = g_process != 0 && getpid() != g_process;
+  if (!is_child && !g_is_taken_out.exchange(true)) hide_what_is_lacking();
 }
 
 }  // namespace aon::mpi
