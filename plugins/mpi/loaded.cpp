@@ -227,6 +227,10 @@ int note_flags(dl_phdr_info* info, size_t, void* out) {
   return 0;
 }
 
+/// ld.so's, for debuggers. By name: we are linked to libc alone.
+const r_debug* g_files;
+const link_map* first_file() { return g_files != nullptr ? g_files->r_map : nullptr; }
+
 /// The loaded MPI libraries. Changed, and read, under ld.so's lock only.
 struct MpiLibraries {
   static constexpr uint32_t kMost = 8;  ///< a program has one, or Open MPI's two
@@ -256,6 +260,12 @@ int note_mpi_library(dl_phdr_info* info, size_t, void* out) {
   return 0;
 }
 
+bool has_either(const LoadedFile& file, const char* name) {
+  char profiling_name[128];
+  snprintf(profiling_name, sizeof profiling_name, "P%s", name);
+  return definition_in(file, name) != nullptr || definition_in(file, profiling_name) != nullptr;
+}
+
 struct PresenceSearch {
   const char* name;
   Presence found;
@@ -268,13 +278,8 @@ int look_into_libraries(dl_phdr_info* info, size_t, void* out) {
   if (!are_known(*info)) return 1;
   search.is_over = true;
   search.found = g_libraries.count == 0 ? Presence::kNoLibrary : Presence::kLacking;
-  char profiling_name[128];
-  snprintf(profiling_name, sizeof profiling_name, "P%s", search.name);
   for (uint32_t i = 0; i < g_libraries.count; ++i) {
-    const LoadedFile& file = g_libraries.files[i];
-    if (definition_in(file, search.name) != nullptr ||
-        definition_in(file, profiling_name) != nullptr)
-      search.found = Presence::kThere;
+    if (has_either(g_libraries.files[i], search.name)) search.found = Presence::kThere;
   }
   return 1;
 }
@@ -342,9 +347,17 @@ void* symbol_in(const LoadedFile& file, const char* name) noexcept {
 }
 
 bool is_of_the_loader(const void* address) noexcept {
-  FileSearch search = {address, {}};
-  dl_iterate_phdr(note_file, &search);
-  return search.found.dynamic != nullptr && strncmp(soname_of(search.found), "ld", 2) == 0;
+  // No lock: as presence_in_child(). ld.so's headers lie in its first part.
+  for (const link_map* map = first_file(); map != nullptr; map = map->l_next) {
+    if (map->l_addr != g_files->r_ldbase) continue;
+    const auto* header = reinterpret_cast<const ElfW(Ehdr)*>(map->l_addr);
+    const auto* parts = reinterpret_cast<const ElfW(Phdr)*>(map->l_addr + header->e_phoff);
+    for (int i = 0; i < header->e_phnum; ++i) {
+      const auto at = reinterpret_cast<ElfW(Addr)>(address) - (map->l_addr + parts[i].p_vaddr);
+      if (parts[i].p_type == PT_LOAD && at < parts[i].p_memsz) return true;
+    }
+  }
+  return false;
 }
 
 bool is_executable(const void* address) noexcept {
@@ -356,6 +369,7 @@ bool is_executable(const void* address) noexcept {
 bool may_load_libraries() noexcept {
   bool is_found = false;
   dl_iterate_phdr(note_loader, &is_found);
+  if (has_libdl()) g_files = static_cast<const r_debug*>(dlsym(RTLD_DEFAULT, "_r_debug"));
   return is_found;
 }
 
@@ -372,6 +386,17 @@ Presence presence_of(const char* name) noexcept {
     dl_iterate_phdr(look_into_libraries, &search);
   }
   return search.found;
+}
+
+Presence presence_in_child(const char* name) noexcept {
+  Presence found = Presence::kNoLibrary;
+  for (const link_map* map = first_file(); map != nullptr; map = map->l_next) {
+    const LoadedFile file = {map->l_addr, map->l_name, map->l_ld};
+    if (map->l_ld == _DYNAMIC || definition_in(file, "PMPI_Init") == nullptr) continue;
+    if (has_either(file, name)) return Presence::kThere;
+    found = Presence::kLacking;
+  }
+  return found;
 }
 
 }  // namespace aon::mpi

@@ -43,6 +43,7 @@ const ElfW(Sym) * definition_in(const LoadedFile& file, const char* name) noexce
 bool is_executable(const void* address) noexcept;
 
 /// Whether it is code of ld.so itself (ld-linux-x86-64.so.2, ld64.so.2). That of dlsym() is not.
+/// No, and of presence_in_child() no library, before may_load_libraries() was asked.
 bool is_of_the_loader(const void* address) noexcept;
 
 /// Whether a loaded file but ours calls dlopen(), so that libraries may be loaded later.
@@ -57,5 +58,10 @@ enum class Presence { kNoLibrary, kLacking, kThere };
 /// Whether an MPI library, a loaded file but ours that has PMPI_Init, has `name` or P`name`.
 /// Cost: ld.so's lock, some 100 ns; some 10 us for the first one after files were loaded.
 Presence presence_of(const char* name) noexcept;
+
+/// The same, without a lock, by the list that ld.so keeps for debuggers: for a forked child. A
+/// thread that is not there may have had the lock of dl_iterate_phdr(), which glibc, other than
+/// dlsym()'s, leaves locked.   Cost: some us.
+Presence presence_in_child(const char* name) noexcept;
 
 }  // namespace aon::mpi

@@ -25,6 +25,11 @@ std::atomic_flag g_is_written;                 ///< our table, by another thread
 
 const char* name_of(uint32_t optional) { return kFunctionNames[kOptionalFunctions[optional]]; }
 
+Presence presence(uint32_t optional) {
+  const bool is_child = g_process != 0 && getpid() != g_process;
+  return is_child ? presence_in_child(name_of(optional)) : presence_of(name_of(optional));
+}
+
 using Resolver = void* (*)();
 
 void* answer(uint32_t optional, const void* caller);
@@ -71,7 +76,8 @@ class Entries {
 
   /// False: they stay as they are. Pages that hold code as well, as linkers once made them, do.
   bool unlock() {
-    if (start_ >= end_ || is_executable(reinterpret_cast<void*>(start_))) return false;
+    if (start_ >= end_) return false;
+    if (g_process == 0 && is_executable(reinterpret_cast<void*>(start_))) return false;
     return protect(PROT_READ | PROT_WRITE);
   }
   void lock() { protect(PROT_READ); }
@@ -141,7 +147,7 @@ void hide_what_is_lacking() {
   Entries entries;
   for (uint32_t i = 0; i < kOptionalCount; ++i) {
     const bool may_be_called = g_process != 0 && (g_wrappers[i] == nullptr || g_is_bound[i]);
-    if (!may_be_called && presence_of(name_of(i)) == Presence::kLacking) entries.add(i);
+    if (!may_be_called && presence(i) == Presence::kLacking) entries.add(i);
   }
   if (g_process == 0) entries.leave_referenced();
   if (entries.unlock()) {
@@ -155,11 +161,8 @@ void hide_what_is_lacking() {
 
 /// Null is for references only: where dlsym() returns it dlerror() says nothing, and Python's
 /// ctypes reads what that says. From the next one on dlsym() finds no such name.
-/// A forked child does not ask: a thread that is not there may have had the lock of
-/// dl_iterate_phdr(), which glibc, other than dlsym()'s, leaves locked.
 void* answer(uint32_t optional, const void* caller) {
-  if (getpid() != g_process) return g_wrappers[optional];
-  const bool is_lacking = presence_of(name_of(optional)) == Presence::kLacking;
+  const bool is_lacking = presence(optional) == Presence::kLacking;
   const bool is_reference = is_of_the_loader(caller);
   if (!is_lacking) {
     if (is_reference) g_is_bound[optional].store(true, std::memory_order_relaxed);
@@ -174,8 +177,7 @@ void* answer(uint32_t optional, const void* caller) {
 }  // namespace
 
 void offer_what_the_library_has() noexcept {
-  const bool is_child = g_process != 0 && getpid() != g_process;
-  if (!is_child && !g_is_taken_out.exchange(true)) hide_what_is_lacking();
+  if (!g_is_taken_out.exchange(true)) hide_what_is_lacking();
 }
 
 }  // namespace aon::mpi

@@ -16,7 +16,7 @@
 /// References that were bound before stay bound: a program that has looked at one, and found it
 /// there, may call it. Such a call returns MPI_ERR_OTHER. As gold and lld link, it is bound no
 /// sooner, and apart from what was looked at: so the name of a function stays in the table where a
-/// reference may have ours. A forked child, which does not ask (offered.cpp), takes none out.
+/// reference may have ours.
 ///
 /// Errors: where our symbol table cannot be written, all functions are there.
 #pragma once

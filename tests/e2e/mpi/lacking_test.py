@@ -56,6 +56,15 @@ class Lacking(MpiTest):
         self.assertEqual(len(file.calls("MPI_Irecv")), 3)
         self.assertEqual([r.flags & rf.FAILED for r in file.calls("MPI_Send")], 3 * [0])
 
+    def test_library_is_loaded_by_a_forked_child(self):
+        command = [sys.executable, SCRIPT, LATER, "child"]
+        preload = str(BUILD / "lib" / "libaon-mpi.so")
+        variables = environment(LD_PRELOAD=preload, AON_OUTPUT=str(self.folder))
+        process = run(command, env=variables)
+        self.assert_exit(process)
+        self.assert_said(process, "library", ["code", "data"])
+        self.assertEqual(process.stdout, run(command, env=environment()).stdout)
+
     def test_looked_up_before_the_first_call(self):
         """The first time it may seem to be there; null with nothing to say of it kills Python."""
         for name in sorted(NEWER):
