@@ -75,8 +75,8 @@ class NoMpi(FaultCase):
 
     def test_aon_run_whose_outer_agent_was_killed(self):
         """What it records belongs to the launch all the same."""
-        script = ('pkill -KILL -f "[a]on-agent.*$0"; while pgrep -f "[a]on-agent.*$0"; do :; done; '
-                  'aon-run "$@"')
+        # Its worker may begin when its keeper is found already.
+        script = 'while pkill -KILL -f "[a]on-agent.*$0"; do sleep 0.1; done; aon-run "$@"'
         process = run(["mpirun", "-n", 1, "aon-run", "-o", self.output, "bash", "-c", script,
                        self.output, *self.worker("calls", 5)], cwd=self.folder)
         self.assert_exit(process)
