@@ -238,10 +238,9 @@ void* resolve_function(uint32_t number) noexcept {
   g_mutex.lock();
   void* found = find_next(kFunctionNames[number]);
   if (found != nullptr) detect_locked();
-  const bool is_known = library_is_known();  // when it was looked for
-  const bool is_known_now = library_is_known();
+  const bool is_known = library_is_known();
   g_mutex.unlock();
-  if (is_known_now) offer_what_the_library_has();
+  if (is_known) offer_what_the_library_has();
   errno = saved_errno;
   if (found == nullptr && !is_known) {  // not kept: it may still be loaded
     const bool is_asked = number == kSiteInitialized.id || number == kSiteFinalized.id;
